@@ -31,14 +31,14 @@ class Accelerator(wiring.Component):
     """Executes the program of `lbq_hw.isa` that its memories hold.
 
     The host writes tables, weights, parameters and the input planes through ``port`` (see
-    `HostPort`), starts, waits for ``busy`` to fall and reads the logits. Nothing hangs: an illegal
-    program ends with an error code in a register.
+    `HostPort`), starts, waits for ``busy`` to fall and reads the logits. An illegal program does
+    not hang: it ends with an error code in a register.
 
     Stages: `Walker` (loops) -> `Scanner` (set bits) -> event FIFO -> `LaneArray` (sums) ->
     `NeuronArray` (levels) -> `Writer` -> `PlaneMemory`. Queues let the stages before the lanes run
-    ahead. The stages behind the lanes never wait, because the lanes hold their sums back until the
-    neuron units can take them. Between two layers the walker waits until all levels are written.
-    `variants` chooses the class of each stage; `TapeAccelerator` is the core with external memory.
+    ahead. The stages behind the lanes never stall: the lanes hold their sums until the neuron units
+    can take them. Between two layers the walker waits until all levels are written. `variants`
+    chooses the class of each stage; `TapeAccelerator` is the core with external memory.
 
     Parameters
     ----------
@@ -135,8 +135,8 @@ class Accelerator(wiring.Component):
         ]
 
     def _write_planes(self, m, host, writer, planes):
-        """Merge the plane writes of host and writer. The host writes only while no program runs,
-        so ``busy`` chooses between the two: the host's ``valid`` comes late in its cycle.
+        """Merge the plane writes of host and writer. The host writes only while no program runs, so
+        ``busy`` chooses between the two: the host's ``valid`` arrives late in its cycle.
         """
         registers = timing(self._config).plane_write
         valid = writer.o.valid | host.plane_write.valid

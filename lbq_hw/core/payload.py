@@ -47,10 +47,10 @@ class ScanRequest(data.StructLayout):
     span : unsigned
         Address of the summary word; the words of the span start at ``span * summary``.
     want : ``summary`` bits
-        Words of the span to look at. IDENTITY: exactly one.
+        Words of the span to read. IDENTITY: exactly one.
     lo, hi : unsigned
-        Bit numbers in a word, both inclusive. IDENTITY: the bits of lane 0 and of the last valid
-        lane.
+        Bit numbers in a word, both inclusive. IDENTITY: the bits of lane 0 and of the last lane in
+        use.
     lo_en, lo_at
         Bits below ``lo`` are dropped from the word ``lo_at`` of the span, if ``lo_en``.
     hi_en, hi_at
@@ -152,8 +152,8 @@ class PlaneWrite(data.StructLayout):
     enable : one bit for each `granule` bits of the word
         Bits that are not enabled keep their value.
     first : bit
-        First write to the word in this pass over it: the word's flag is replaced by whether this
-        write has a set bit. Without ``first``, a set flag stays set.
+        The first write when the word is rewritten: the word's flag becomes 1 if this write has a
+        set bit, otherwise 0. Without ``first``, a set flag stays set.
     """
 
     def __init__(self, *, word: int, granule: int, address_bits: int):
@@ -258,12 +258,12 @@ class PassInfo(LayerInfo):
 
 
 class StepInfo(data.StructLayout):
-    """What a step is, for the neuron units: one pixel, tile, pool position and timestep.
+    """A step, as the neuron units need it: one pixel, tile, pool position and timestep.
 
     Members
     -------
     group : unsigned
-        Word of the parameter memory that holds the first units' channels of the tile.
+        Word of the parameter memory for the first group of channels of the tile.
     first_t, last_t : bit
         The first update starts from a membrane of 0; the last update is the last timestep.
     pool_first, pool_last : bit

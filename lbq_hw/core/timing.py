@@ -31,7 +31,7 @@ class Timing:
     slot_free: int = 0
     """Registers from the release of a step's slot to the walker that waits for it."""
     stray: int = 0
-    """Registers from the check for weight rows that do not exist to the blocks that stop then."""
+    """Registers from the check for weight rows that do not exist to the blocks that it stops."""
     host_write: int = 0
     """Registers from the host's port to the memories that it writes."""
     host_ask: int = 0

@@ -49,7 +49,7 @@ def facts(verdicts: Sequence[Verdict]) -> dict[str, Any]:
 
 
 def told(verdict: Verdict) -> str:
-    """A line on a proof, and what the solver says where it went wrong."""
+    """A line about a proof, with the solver's output if the proof fails."""
     said = "holds" if verdict.holds else "BROKEN"
     said += ", planted bug found" if verdict.found else ", planted bug NOT FOUND"
     line = f"{verdict.proof.name}: {said} ({verdict.seconds:.1f} s)"
@@ -59,11 +59,12 @@ def told(verdict: Verdict) -> str:
 def main(argv: list[str] | None = None) -> int:
     parser = Parser(
         prog="python -m sim.proofs",
-        description="Prove contracts of the core's blocks for all inputs, and find the fault that "
-        "is planted for each. Ends with exit code 1 where one does not hold or is not found.",
+        description="Prove contracts of the core's blocks for all inputs, and check that each "
+                    "proof finds a planted fault. Exit code 1: a contract does not hold, or a "
+                    "fault is not found.",
     )
     parser.add_argument("name", nargs="*", metavar="PROOF", help="(all)")
-    parser.add_argument("--fast", action="store_true", help="those that CI runs")
+    parser.add_argument("--fast", action="store_true", help="only the proofs that CI runs")
     parser.add_argument("--jobs", type=positive, default=os.cpu_count() or 1, metavar="N",
                         help="proofs at a time (one per processor)")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print one JSON object")

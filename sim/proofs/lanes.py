@@ -115,9 +115,9 @@ PROOFS = (
         "lanes of cores with external memory",
         Bug(
             old="""        m.submodules.memory = store = self._store(groups, self._rows)
-        m.d.comb += store.moves.eq(Cat(group.advance for group in groups))""",
+        m.d.comb += store.advance.eq(Cat(group.advance for group in groups))""",
             new="""        m.submodules.memory = store = self._store(groups, self._rows)
-        m.d.comb += store.moves.eq(Cat(group.ends for group in groups))""",
+        m.d.comb += store.advance.eq(Cat(group.ends for group in groups))""",
         ),
     ),
     _proof(

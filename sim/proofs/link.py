@@ -100,9 +100,9 @@ def _accepts(code: ModuleType) -> Contract:
         with c.m.If(flag):
             c.m.d.sync += [count.eq(0), spoiled.eq(0)]
     legal = (count >= SHORTEST) & ((count - SHORTEST)[:2] == 0) & ~spoiled & ~escaped
-    c.must(receiver.comes == (flag & legal & ~receiver.kept))
-    c.must(~receiver.comes | (receiver.words == (count - SHORTEST) >> 2))
-    c.must(~c.before(receiver.comes, 1) | receiver.full, after=1)
+    c.must(receiver.frame_arrives == (flag & legal & ~receiver.kept))
+    c.must(~receiver.frame_arrives | (receiver.words == (count - SHORTEST) >> 2))
+    c.must(~c.before(receiver.frame_arrives, 1) | receiver.full, after=1)
     return c
 
 
@@ -114,7 +114,7 @@ def _returns(code: ModuleType) -> Contract:
     began = c.before(comes & flag, SHORTEST + 1)
     for cycle in range(1, SHORTEST + 1):
         began &= c.before(comes & plain, cycle)
-    c.must(~(began & flag & ~receiver.kept) | receiver.comes, after=SHORTEST + 1)
+    c.must(~(began & flag & ~receiver.kept) | receiver.frame_arrives, after=SHORTEST + 1)
     return c
 
 

@@ -59,7 +59,7 @@ def _visited(code: ModuleType) -> Contract:
 
     here, last = _has_step(layer, at), block.following == advance.END
     between = (_order(at) < _order(other)) & (last | (_order(other) < _order(after)))
-    c.must(~settled | (block.here == here))
+    c.must(~settled | (block.step_exists == here))
     c.must(~settled | ~(between & _has_step(layer, other)))
     c.must(~settled | last | (_order(at) < _order(after)))
     c.must(~settled | _in_loops(layer, at))

@@ -46,7 +46,7 @@ class Axi4LiteSlave(wiring.Component):
     The address and the data of a write are taken independently, each into a register. A write of
     fewer than 32 bits, or a request that `Entrance` refuses, is answered with SLVERR.
 
-    Timing. All outputs are registers. A read takes three cycles more than its request, a write two.
+    Timing. All outputs are registers. A read, or a write, takes three cycles more than its request.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Axi4LiteSlave(wiring.Component):
         writes, reads, writing, wrote = Signal(), Signal(), Signal(), Signal()
         resp = Cat(Const(0, 1), whole.i.refused)  # OKAY or SLVERR
         m.d.comb += [
-            # A request that was taken waits in its registers; meanwhile no other is taken.
+            # A transfer that was taken waits in these registers; no other is taken meanwhile.
             writes.eq(~self.awready & ~self.wready & ~self.bvalid),
             reads.eq(~self.arready & ~self.rvalid),
             whole.i.write.eq(writing),

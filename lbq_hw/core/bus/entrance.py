@@ -16,13 +16,14 @@ __all__ = ["Entrance"]
 class Entrance(wiring.Component):
     """Passes requests on to the core's port, and holds the registers of `lbq_hw.isa.bus`.
 
-    If the core refuses a request, its own register ``error`` tells so. In the region of the bus
-    side, requests to addresses that do not exist and writes of ``pixels`` that cannot be taken are
-    answered with ``refused``.
+    If the core refuses a request, only its register ``error`` shows it. In the region of the bus
+    side, these are answered with ``refused``: requests to addresses that do not exist, reads of
+    ``pixels``, writes of ``inputs``, and writes of ``pixels`` while ``by_words`` or ``feeding`` is
+    0.
 
     Timing. A request to the registers of the bus side is answered in the next cycle; a write of
-    ``pixels``, when the word is taken. A request to the core is answered in the cycle after the
-    core took the write, or answered the read.
+    ``pixels``, in the cycle after the word is taken. A request to the core is answered in the cycle
+    after the core took the write, or answered the read.
 
     Members
     -------
@@ -33,7 +34,7 @@ class Entrance(wiring.Component):
     feeding : in
         As in `Feeder`.
     input_done : in
-        One cycle: the run of an input that came as pixels has ended.
+        Strobe: the run of an input that came as pixels has ended.
     by_words, clear : out
         As in `PixelInput`.
     words : stream of 32 bits

@@ -47,7 +47,7 @@ class RequestSignature(wiring.Signature):
 class WholeWords(wiring.Component):
     """Refuses writes of only some bytes of a word, which the core does not support.
 
-    Timing. Adds no cycle. A refused write is answered in the cycle after it came.
+    Timing. Adds no cycle. A refused write is answered in the next cycle.
 
     Members
     -------

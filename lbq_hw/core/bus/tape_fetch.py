@@ -12,7 +12,7 @@ __all__ = ["TapeFetch"]
 
 
 class TapeFetch(wiring.Component):
-    """Requests the words of the tape from a memory, from the first word on, from a start to a stop.
+    """Requests the words of the tape in order from a memory, from a start to a stop.
 
     The memory may take any time, and returns the words in the order of the requests. No more words
     are requested than there is room for. After a stop no more words are requested, and the core

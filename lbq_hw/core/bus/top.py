@@ -74,7 +74,7 @@ class BusCore(wiring.Component):
     """`Accelerator` behind a bus, with its pixel input, its logits as a stream, and an interrupt.
 
     An input that comes as pixels, from the stream or through the bus, is run as soon as its last
-    pixel has come. If the core holds its program after configuration, it needs no bus master:
+    pixel was taken. If the core holds its program after configuration, it needs no bus master:
     pixels come in one stream, and logits leave in the other.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Finds the timing at which words are read right from the pins of an SDRAM."""
+"""Finds the timing at which the words of an SDRAM are sampled correctly at the pins."""
 
 from amaranth import Cat, Const, Module, Signal
 from amaranth.lib import wiring
@@ -43,7 +43,7 @@ class Calibrate(wiring.Component):
     passed : out, a bit for each capture
         Which captures passed in the last calibration, once it has ended.
     done, failed : out
-        At the end one of the two becomes 1, and stays until ``again``.
+        The result: one of the two is 1 from the end of the calibration until ``again``.
     """
 
     WORDS = CALIBRATION_WORDS
@@ -72,10 +72,13 @@ class Calibrate(wiring.Component):
         expected = pattern(address, self._chip.data_bits)
         setting, chosen = Signal(Capture()), Signal(Capture())
         tries, right, found = Signal(range(self.TRIES)), Signal(), Signal()
-        word, came = Signal(self._chip.data_bits), Signal()
+        word, word_valid = Signal(self._chip.data_bits), Signal()
         nearer = (setting.falling == self._falling) & (chosen.falling != self._falling)
 
-        m.d.sync += [word.eq(port.words.payload), came.eq(port.words.valid & port.words.ready)]
+        m.d.sync += [
+            word.eq(port.words.payload),
+            word_valid.eq(port.words.valid & port.words.ready),
+        ]
         m.d.comb += [
             port.access.payload.address.eq(address),
             port.access.payload.data.eq(expected),
@@ -98,7 +101,7 @@ class Calibrate(wiring.Component):
                     m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += port.words.ready.eq(1)
-                with m.If(came):
+                with m.If(word_valid):
                     m.d.sync += number.eq(number + 1)
                     with m.If(word != expected):
                         m.d.sync += right.eq(0)

@@ -22,9 +22,9 @@ class Digest(wiring.Component):
     Addresses wrap around: slice 0 follows the last slice.
 
     Timing. ``busy`` rises in the cycle after ``start``, and the first slice is requested in that
-    cycle. If a slice comes in cycle c, its bytes are processed in cycles c + 1 to c + 4. The next
-    slice is requested in cycle c + 5, or ``busy`` falls there. A digest of 0 slices is never busy,
-    and its CRC is 0.
+    cycle. If a slice arrives in cycle c, its bytes are processed in cycles c + 1 to c + 4. In cycle
+    c + 5 the next slice is requested, or ``busy`` is 0. A digest of 0 slices is never busy, and its
+    CRC is 0.
 
     Members
     -------
@@ -37,7 +37,7 @@ class Digest(wiring.Component):
         Valid from the fall of ``busy`` until the next start.
     request : stream of addresses of slices, out
     answer : stream of slices, in
-        Each slice comes after its request was taken; no other slice comes while ``busy``.
+        One slice per request, after it was taken; no other slice arrives while ``busy``.
     """
 
     start: In(1)
@@ -84,6 +84,6 @@ class Digest(wiring.Component):
                     with m.If(left == 0):
                         m.next = "IDLE"
             answered = ~self.answer.valid | fsm.ongoing("SLICE") | fsm.ongoing("IDLE")
-        must(m, platform, ~(self.start & self.busy), "a digest starts while one is under way")
-        must(m, platform, answered, "a slice comes that was not asked for")
+        must(m, platform, ~(self.start & self.busy), "a digest starts while another is in progress")
+        must(m, platform, answered, "a slice arrives that was not requested")
         return m

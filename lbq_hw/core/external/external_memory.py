@@ -77,7 +77,7 @@ class ExternalMemory(wiring.Component):
         connect(m, flipped(host.request), slices.request)
         connect(m, slices.answer, flipped(host.answer))
         halves = SLICE // chip.data_bits
-        upper = Const(halves - 1, halves - 1)  # of a slice, its last word
+        upper = Const(halves - 1, halves - 1)  # the last word of a slice
         unused = Signal()
         m.d.comb += [
             calibrate.empty.eq(sdram.empty),
@@ -97,9 +97,9 @@ class ExternalMemory(wiring.Component):
             host.test_busy.eq(selftest.busy),
             host.test_differing.eq(selftest.differing),
         ]
-        # A cycle old, because the start of a run comes from far away. That is safe: the host starts
-        # runs, too, and begins nothing else in the cycle before, and an access makes the memory
-        # busy at once.
+        # A register, because the start of a run comes from far away. Its delay is safe: the host,
+        # which also starts runs, begins nothing else in the cycle before, and an access clears
+        # `idle` at once.
         m.d.sync += unused.eq(calibrate.done & sdram.empty & ~pages.active & ~selftest.busy)
         users = (
             (pages.port, pages.active),  # until the words of a run are drained

@@ -9,7 +9,7 @@ from lbq_hw.isa.record import SLICE
 __all__ = ["SLICE_ADDRESS_BITS", "Captures", "HostMemoryPort", "SliceRequest"]
 
 SLICE_ADDRESS_BITS = (regions.MEMORY_SLICES - 1).bit_length()
-"""Of the address of a slice."""
+"""Bits of a slice's address."""
 
 
 class SliceRequest(data.StructLayout):
@@ -48,27 +48,28 @@ class HostMemoryPort(wiring.Signature):
     """The core's port for the host's accesses to the memory; the memory has it flipped.
 
     The core offers a request, or starts a test, only while no run is in progress, and starts a run
-    only when all of them are finished. The memory takes no request before it is calibrated.
+    only when all requests and tests are finished. The memory takes no request before it is
+    calibrated.
 
     Members
     -------
     request : stream of `SliceRequest`, out
     answer : stream of 32 bits, in
-        The data of each read, before the next request is taken.
+        The data of each read; arrives before the next request is taken.
     failed : in
         Calibration has found no capture that works; stays until the next one.
     captures : `Captures`, in
         Valid once ``calibrated`` of `TapePort` or ``failed`` is 1.
     calibrate : out
-        One cycle: calibrate again, unless a calibration is in progress. ``calibrated`` and
-        ``failed`` are 0 from the next cycle until its end.
+        Strobe: calibrate again, unless a calibration is in progress. ``calibrated`` and ``failed``
+        are 0 from the next cycle until its end.
     test_start : out
-        One cycle, only while ``calibrated`` of `TapePort` is 1 and ``test_busy`` is 0: begins the
+        Strobe, only while ``calibrated`` of `TapePort` is 1 and ``test_busy`` is 0: begins the
         self-test, which overwrites all words that it tests.
     test_last : out
         The test covers slices 0 to this one; stable while ``test_busy``.
     test_busy : in
-        From the cycle after ``test_start`` to the end of the test.
+        1 from the cycle after ``test_start`` to the end of the test.
     test_differing : in
         Words that differed; 0 after ``test_start``, stable after the end.
     """

@@ -42,7 +42,7 @@ class MemoryAccess(wiring.Component):
         Address of the slice or register, and the data of a write.
     calibrated : in
     pending : out
-        The memory has not taken a write, or not answered a read, before this cycle.
+        A write has not been taken, or a read has not been answered, before this cycle.
     answered, answer : out
         One cycle per read.
     in_use : out
@@ -73,7 +73,7 @@ class MemoryAccess(wiring.Component):
         m = Module()
         m.submodules.digest = digest = Digest()
         memory, first = self.memory, Signal(SLICE_ADDRESS_BITS)
-        own, offered, awaited, came = Signal(SliceRequest()), Signal(), Signal(), Signal()
+        own, offered, awaited, answer_valid = Signal(SliceRequest()), Signal(), Signal(), Signal()
         testing = Signal()
         sets_first, begins_digest, begins_test, calibrates = (
             self.set & (self.addr[:_REGISTER_BITS] == regions.MEMORY_REGISTERS[name].address)
@@ -90,9 +90,9 @@ class MemoryAccess(wiring.Component):
             digest.start.eq(begins_digest),
             digest.first.eq(first),
             digest.slices.eq(self.data[:COUNT_BITS]),
-            digest.answer.valid.eq(came),
+            digest.answer.valid.eq(answer_valid),
             digest.answer.payload.eq(self.answer),
-            self.answered.eq(came & awaited),
+            self.answered.eq(answer_valid & awaited),
             self.pending.eq(offered | awaited),
             testing.eq(memory.test_start | memory.test_busy),
             self.in_use.eq(digest.busy | testing),
@@ -102,7 +102,7 @@ class MemoryAccess(wiring.Component):
             self.values.captures.eq(memory.captures),
         ]
         m.d.sync += [
-            came.eq(memory.answer.valid),
+            answer_valid.eq(memory.answer.valid),
             self.answer.eq(memory.answer.payload),
             memory.test_start.eq(begins_test),
             memory.calibrate.eq(calibrates),
@@ -125,6 +125,6 @@ class MemoryAccess(wiring.Component):
             m.d.sync += memory.test_last.eq(self.data)
         asks = Cat(self.read, self.write, begins_digest, begins_test)
         alone = ~self.pending & ~self.in_use
-        must(m, platform, ~(asks.any() | calibrates) | alone, "what is asked for overlaps")
+        must(m, platform, ~(asks.any() | calibrates) | alone, "operations overlap")
         must(m, platform, ~asks.any() | self.calibrated, "the memory is used before calibration")
         return m

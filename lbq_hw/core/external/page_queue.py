@@ -31,7 +31,8 @@ class PageQueue(wiring.Component):
     store : in, with ``valid``, ``word`` and ``last``
         A word, and whether it is the last word of its read.
     show : in
-        Release one more word. At most the words of two pages may be stored or released.
+        Release one more word. At most two pages of words may be stored, or released, and not yet
+        read.
     o : stream of words
     freed : out
         The last word of a read is taken.
@@ -78,6 +79,6 @@ class PageQueue(wiring.Component):
             kept = Signal(range(4 * self._words))  # words that are stored and not read yet
             m.d.sync += kept.eq(kept + self.store.valid - get)
             stored = kept + self.store.valid
-            must(m, platform, shown + self.show <= stored, "a word is shown that is not stored")
+            must(m, platform, shown + self.show <= stored, "a word is released that is not stored")
             must(m, platform, stored - get <= 2 * self._words, "more than two pages are stored")
         return m

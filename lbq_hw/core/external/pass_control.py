@@ -43,14 +43,14 @@ class PassControl(wiring.Component):
     begun, resting : out
         As `TapeReader` takes them.
     done : out
-        Number of passes done, two cycles late; after an error, the number when it was found.
+        Number of passes done, two cycles late; it is frozen by an error.
     waits : out
         In the previous cycle no pass ran, because the next one was not allowed.
     stop : out
         Level, from the cycle after an error until the next start.
     finished : out
     error : out
-        An `ErrorCode`, valid with ``finished``; NONE if it is `stray`.
+        An `ErrorCode`, valid with ``finished``; NONE for an error by ``stray``.
     """
 
     start: In(1)

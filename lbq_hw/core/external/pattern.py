@@ -1,4 +1,4 @@
-"""Words that tell addresses apart, for calibration and the memory test."""
+"""Words that identify their addresses, for calibration and the memory test."""
 
 from amaranth import Cat, Const, Value
 

@@ -20,7 +20,7 @@ class RowExpander(wiring.Component):
     Parameters
     ----------
     config : `CoreConfig`
-        With `narrow`.
+        A core with `narrow`.
 
     Members
     -------

@@ -20,8 +20,8 @@ _PAGES = 2  # pages that the queue holds
 class Sdram(wiring.Component):
     """Reads up to a page in one uninterrupted burst, writes single words, and refreshes in time.
 
-    A read is taken when the queue has room for a page, and keeps this room until its last word is
-    taken. So the consumer may take the words as slowly as it likes.
+    A read is taken when the queue has room for a page, and reserves this room until its last word
+    is taken. So the consumer may stall for any time.
 
     Timing. The first word of a read taken in cycle c is offered in cycle ``c + first - 1``,
     whatever ``capture`` is, and the other words follow, one per cycle.
@@ -97,7 +97,8 @@ class Sdram(wiring.Component):
     def _collect(self, m, read, queue):
         """Sample words at the pins: a token, delayed by the capture, marks every requested word.
 
-        Returns whether no word is in flight. Between the words of two reads there is a gap.
+        Returns whether no word is in flight. Tokens of two reads have a gap between them, which
+        marks the last word of a read.
         """
         cycles = self._chip.cycles(self._clock_hz)
         least = CAS_LATENCY + 2  # cycles from the bus to the chip and back, at pins of latency 1

@@ -54,7 +54,7 @@ class SelfTest(wiring.Component):
         address = Signal(self._chip.address_bits)
         inverted, differs = Signal(), Signal()
         over = Signal()  # the words after the last one of the test, to the end of its page
-        expected, word, came = Signal(bits), Signal(bits), Signal()
+        expected, word, word_valid = Signal(bits), Signal(bits), Signal()
         m.d.comb += [
             expected.eq(pattern(address, bits) ^ inverted.replicate(bits)),
             port.access.payload.address.eq(address),
@@ -63,8 +63,8 @@ class SelfTest(wiring.Component):
         ]
         m.d.sync += [
             word.eq(port.words.payload),
-            came.eq(port.words.valid & port.words.ready),
-            differs.eq(came & ~over & (word != expected)),
+            word_valid.eq(port.words.valid & port.words.ready),
+            differs.eq(word_valid & ~over & (word != expected)),
             self.differing.eq(self.differing + differs),
         ]
         at_last, page_ends = address == self.last, address[: self._chip.column_bits].all()
@@ -86,7 +86,7 @@ class SelfTest(wiring.Component):
                     m.next = "COMPARE"
             with m.State("COMPARE"):
                 m.d.comb += port.words.ready.eq(1)
-                with m.If(came):
+                with m.If(word_valid):
                     m.d.sync += [address.eq(address + 1), over.eq(over | at_last)]
                     with m.If(page_ends):
                         m.next = "READ"

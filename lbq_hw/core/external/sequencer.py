@@ -17,7 +17,7 @@ _FULL_PAGE, _SINGLE_WRITES = 7, 1 << 9  # in the mode register
 
 
 class Command(enum.Enum, shape=3):
-    """A command: row strobe, column strobe and write enable, from bit 0 on, as asserted."""
+    """A command: RAS, CAS and WE from bit 0 on; 1 means asserted."""
 
     NONE = 0b000
     ACTIVATE = 0b001
@@ -54,12 +54,12 @@ class Sequencer(wiring.Component):
     -------
     access : stream of `Access`, in
     allowed : in
-        The access may be taken: a read if its words have room, a write if no word is in flight from
-        the chip.
+        The access may be taken: for a read, there is room for its words; for a write, no word is in
+        flight from the chip.
     read : out
         A word is requested.
     idle : out
-        All banks are closed, no refresh is due, and an access would be taken.
+        All banks are closed and no refresh is due: an access is taken if ``allowed``.
     phase : out
         As in `RefreshTimer`.
     clk_en, command, ba, a, dqm, dq_o, dq_oe : out

@@ -16,7 +16,7 @@ class Slices(wiring.Component):
     """Reads and writes slices; a slice is one word of 32 bits or two words of 16.
 
     Timing. A write is taken when the memory takes its last word, a read when the memory takes it. A
-    read is answered in the cycle after its last word has come.
+    read is answered in the cycle after its last word was taken.
 
     Members
     -------

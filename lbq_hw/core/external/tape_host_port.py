@@ -19,8 +19,8 @@ class TapeHostPort(SpreadHostPort):
     `MemoryAccess`.
 
     Requests that need the external memory (its slices, a digest, a self-test) are refused with
-    MEMORY while it is not calibrated. While a digest or a self-test is in progress, requests for
-    these, for a calibration and for a start are refused with BUSY. Writes to regions that the tape
+    MEMORY while it is not calibrated. While a digest or a self-test is in progress, the same
+    requests, a calibration and a start are refused with BUSY. Writes to regions that the tape
     writes are refused with ADDRESS.
 
     Timing. A slice request is offered to the memory in the cycle after it was taken. If the memory
@@ -67,19 +67,21 @@ class TapeHostPort(SpreadHostPort):
             commanded.eq(settable["control"]),
             calibrates.eq(settable["captures"] & named[Region.REGISTERS]),
         ]
-        sets = w.here[Region.REGISTERS] & port.write
-        uses = w.here[Region.MEMORY] | (sets & ~commanded)
-        runs = self.busy & (port.write | ~w.here[Region.REGISTERS])
+        sets = w.in_region[Region.REGISTERS] & port.write
+        uses = w.in_region[Region.MEMORY] | (sets & ~commanded)
+        runs = self.busy & (port.write | ~w.in_region[Region.REGISTERS])
         m.d.comb += [
-            absent.eq(w.known & w.allowed & uses & ~self.calibrated & ~calibrates),
+            absent.eq(w.address_exists & w.allowed & uses & ~self.calibrated & ~calibrates),
             locked.eq(runs | (access.in_use & (uses | (sets & port.w_data[0])))),
-            w.taken.eq(w.request & w.known & ~locked & w.allowed & ~absent),
+            w.taken.eq(w.request & w.address_exists & ~locked & w.allowed & ~absent),
             w.answers.eq(w.request & ~port.write & ~w.read[Region.MEMORY]),
             w.commands.eq(w.written[Region.REGISTERS] & commanded),
         ]
         refused = self._registers.refused
         with m.If(w.request & ~w.taken):
-            m.d.comb += refused.eq(Mux(w.known & locked, ErrorCode.BUSY, ErrorCode.ADDRESS))
+            m.d.comb += refused.eq(
+                Mux(w.address_exists & locked, ErrorCode.BUSY, ErrorCode.ADDRESS)
+            )
             with m.If(absent & ~locked):
                 m.d.comb += refused.eq(ErrorCode.MEMORY)
 

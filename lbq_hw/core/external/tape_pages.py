@@ -12,15 +12,15 @@ __all__ = ["TapePages"]
 
 
 class TapePages(wiring.Component):
-    """Requests pages from the first one on, from a start to a stop, and passes on their words.
+    """From ``start`` to ``stop``, requests one page after the other, and passes on their words.
 
-    Timing. The first page is requested in the cycle after ``start``. A page that has been requested
-    when the stop comes is still delivered, but no further page is requested.
+    Timing. The first page is requested in the cycle after ``start``. A page whose request is
+    offered when ``stop`` rises is still delivered, but no further page is requested.
 
     Members
     -------
     start : in
-        One cycle, not while ``active``.
+        Strobe, not while ``active``: begin with the first page.
     stop : in
         Level: request no further page.
     words : stream of words, out

@@ -25,12 +25,12 @@ class TapePlace(wiring.Component):
 
     Members
     -------
-    load, given : in
-        Load this address.
+    load, item_slice : in
+        Load ``item_slice`` as the address.
     step : in
         Go to the next slice.
     address : out
-    named : out, a bit for each `Region`
+    in_region : out, a bit for each `Region`
         The region of the address, if an item may write it.
     exists : out
         An item may write this slice.
@@ -43,10 +43,10 @@ class TapePlace(wiring.Component):
         super().__init__(
             {
                 "load": In(1),
-                "given": In(SLICE),
+                "item_slice": In(SLICE),
                 "step": In(1),
                 "address": Out(SLICE),
-                "named": Out(len(Region)),
+                "in_region": Out(len(Region)),
                 "exists": Out(1),
                 "partway": Out(1),
             }
@@ -56,38 +56,40 @@ class TapePlace(wiring.Component):
         m = Module()
         c, address = self._config, self.address
         slices, entries = regions.slices(c), regions.entries(c)
-        named = [self._names(kind) if kind in tape.WRITTEN else 0 for kind in Region]
+        in_region = [self._names(kind) if kind in tape.WRITTEN else 0 for kind in Region]
         partway = []
-        # All ones behind the last slice of an entry, so that 1 more is the next entry.
+        # All slice bits are 1 at the last slice of an entry, so that adding 1 carries into the
+        # entry.
         filled = Signal(max((slices[kind] - 1).bit_length() for kind in tape.WRITTEN))
         for kind in tape.WRITTEN:
             part, _ = place(c, address, kind)
             with m.If(self._is_last(kind, part)):
                 m.d.comb += filled.eq((1 << len(part)) - 1)
             if kind in _WHOLE:
-                partway.append(self.named[kind] & part.any())
+                partway.append(self.in_region[kind] & part.any())
         m.d.comb += [
-            self.named.eq(Cat(named)),
-            self.exists.eq(exists(c, address, list(self.named))),
+            self.in_region.eq(Cat(in_region)),
+            self.exists.eq(exists(c, address, list(self.in_region))),
             self.partway.eq(Cat(partway).any()),
         ]
-        # One bit more than any entry needs: behind the last entry there is an address, too.
+        # One bit more than the entries need, so that the address does not wrap after the last
+        # entry.
         used = 1 + max(
             ceil_log2(entries[kind]) + (slices[kind] - 1).bit_length() for kind in tape.WRITTEN
         )
         with m.If(self.load):
-            m.d.sync += address.eq(self.given)
+            m.d.sync += address.eq(self.item_slice)
         with m.Elif(self.step):
             m.d.sync += address[:used].eq((address[:used] | filled) + 1)
         return m
 
     def _names(self, kind: Region) -> Value:
-        """Whether the address names this region."""
+        """Whether the address is in this region."""
         return self.address[regions.SHIFT :] == kind
 
     def _is_last(self, kind: Region, part: Value) -> Value:
         """Whether this is the last slice of an entry of this region."""
-        return self.named[kind] & (part == regions.slices(self._config)[kind] - 1)
+        return self.in_region[kind] & (part == regions.slices(self._config)[kind] - 1)
 
 
 class MixedPlace(TapePlace):

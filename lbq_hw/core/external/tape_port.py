@@ -22,11 +22,11 @@ class TapePort(wiring.Signature):
         A run may start in this cycle: no access is in progress, and the next refresh is as many
         cycles away as the cycle model assumes.
     start : out
-        One cycle with ``aligned``: read from the first word on. It is cycle 0 of the run.
+        Strobe, only with ``aligned``: read from the first word on. It is cycle 0 of the run.
     stop : out
         Level, from the cycle after the last word of a run until the next start: request no more.
     words : stream of words, in
-        Words that come during ``stop`` are taken at once and dropped.
+        Words that arrive during ``stop`` are taken at once and dropped.
     """
 
     def __init__(self, word_bits: int):

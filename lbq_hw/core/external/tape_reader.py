@@ -1,4 +1,4 @@
-"""Reads the tape: checks its items, lets them wait for passes, and makes writes of them."""
+"""Reads the tape: checks items, holds each until its pass is done, and outputs its slices."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,19 +25,19 @@ _HEAD_SLICES = _HEAD_PAYLOAD + tape.ITEM_SLICES
 
 
 class TapeReader(wiring.Component):
-    """Takes the words of a tape, in the format of `lbq_hw.isa.tape`, and gives slices to be
+    """Takes the words of a tape, in the format of `lbq_hw.isa.tape`, and outputs slices to be
     written.
 
     Timing. Words are taken from the cycle after ``start`` on, one per cycle, with these gaps. After
     the last word of an item's head in cycle c, the next word is taken in cycle c + 2 or later, and
     only when ``after`` passes were done in an earlier cycle. After the last word of an item in
     cycle d, the next word is taken in cycle d + 2 or later. ``allow`` is 1 in cycle d + 1 of a
-    PASS, ``ended`` from cycle d + 2 of END on. A slice of payload is given in the cycle after its
+    PASS, ``ended`` from cycle d + 2 of END on. A slice of payload is output in the cycle after its
     last word was taken.
 
-    Errors. TAPE and CRC as in docs/external-memory.md. When an error is found, slices of the wrong
-    item may already have been given, even for addresses that do not exist. After an error, END or
-    ``stop``, all words are taken as they come and dropped.
+    Errors. TAPE and CRC as in docs/external-memory.md. When an error is found, slices of the faulty
+    item may already have been output, even for addresses that do not exist. After an error, END or
+    ``stop``, all words are taken as they arrive, and dropped.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class TapeReader(wiring.Component):
     -------
     i : stream of words of `external` bits
     start, stop : in
-        Begin with the first item, not while ``busy``; end at once.
+        ``start``: begin with the first item, not while ``busy``. ``stop``: end at once.
     begun : in
         Number of passes that have begun.
     resting : in
@@ -58,7 +58,7 @@ class TapeReader(wiring.Component):
     waiting : out
         An item waits for a pass.
     allow : out
-        One cycle: one more pass may begin.
+        Strobe: one more pass may begin.
     ended : out
         Everything up to END was right; stays until the next start.
     error : out
@@ -95,32 +95,32 @@ class TapeReader(wiring.Component):
         item = Signal(data.StructLayout({"slices": 16, "after": PASS_BITS}))
         first, payload = Signal(), Signal()  # the first item; `data` has a slice of payload
         chains = Signal()  # `data` is the CRC of an item, which seeds the CRC of the next item
-        # One register per cause of failure: each is known late in its cycle, and their OR would be
+        # One register per cause of failure: each arrives late in its cycle, and their OR would be
         # even later.
-        illegal, corrupt, unfinished, spoiled = Signal(), Signal(), Signal(), Signal()
+        illegal, corrupt, unfinished, slice_error = Signal(), Signal(), Signal(), Signal()
         reads = Signal()  # the next word is read, not dropped
-        given, complete = self._assemble(m, reads)
+        item_slice, complete = self._assemble(m, reads)
         spent, wrong = self._watch(m, place, first, payload, complete)
         with m.If(wrong):
-            m.d.sync += spoiled.eq(1)
+            m.d.sync += slice_error.eq(1)
         with m.If(corrupt):
             m.d.comb += self.error.eq(ErrorCode.CRC)
-        with m.Elif(illegal | unfinished | spoiled):
+        with m.Elif(illegal | unfinished | slice_error):
             m.d.comb += self.error.eq(ErrorCode.TAPE)
         ends = place.address == tape.END
         m.d.comb += [
             crc.data.eq(Mux(chains, self.data, self.i.payload)),
             crc.valid.eq(chains | (self.i.valid & reads)),
             crc.start.eq(~self.busy),
-            place.given.eq(given),
+            place.item_slice.eq(item_slice),
             place.step.eq(payload),
             self.i.ready.eq(reads | ~self.busy),
             self.addr.eq(place.address),
-            self.written.eq(place.named & payload.replicate(len(Region))),
+            self.written.eq(place.in_region & payload.replicate(len(Region))),
         ]
         m.d.sync += payload.eq(0)
         with m.If(complete):
-            m.d.sync += self.data.eq(given)
+            m.d.sync += self.data.eq(item_slice)
 
         @contextmanager
         def state(name: str) -> Iterator[None]:
@@ -137,7 +137,7 @@ class TapeReader(wiring.Component):
             m.d.comb += self.busy.eq(~fsm.ongoing("IDLE"))
             with m.State("IDLE"), m.If(self.start):
                 m.d.sync += [first.eq(1), self.ended.eq(0)]
-                m.d.sync += Cat(illegal, corrupt, unfinished, spoiled).eq(0)
+                m.d.sync += Cat(illegal, corrupt, unfinished, slice_error).eq(0)
                 m.next = "ADDRESS"
             with state("ADDRESS"):
                 m.d.comb += [reads.eq(1), place.load.eq(complete)]
@@ -146,7 +146,7 @@ class TapeReader(wiring.Component):
             with state("COUNT"):
                 m.d.comb += reads.eq(1)
                 with m.If(complete):
-                    m.d.sync += item.eq(given)
+                    m.d.sync += item.eq(item_slice)
                     m.next = "GATE"
             with state("GATE"):
                 done = (item.after < self.begun) | ((item.after == self.begun) & self.resting)
@@ -185,7 +185,7 @@ class TapeReader(wiring.Component):
         return m
 
     def _assemble(self, m, reads):
-        """The slice that ends with this word, and whether this word completes one and is taken."""
+        """The slice that ends with this word, and whether this word is taken and ends a slice."""
         word, taken = self.i.payload, self.i.valid & reads
         if len(word) == SLICE:
             return word, taken

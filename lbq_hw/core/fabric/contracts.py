@@ -5,7 +5,7 @@ from amaranth.hdl import Assert
 __all__ = ["UNCHECKED", "at_most_one", "checked", "must"]
 
 UNCHECKED = object()
-"""A platform without contracts, for a block that is synthesised alone."""
+"""A platform for which contracts are not checked, for a block that is synthesised alone."""
 
 
 def checked(platform) -> bool:

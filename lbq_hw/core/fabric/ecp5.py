@@ -21,9 +21,8 @@ _OUTPUT_STAGES = 2  # registers of an ODDRX1F before its last one
 
 
 class Ecp5(Fabric):
-    """A core that fills the chip has no reset, because the reset would be its longest net. Its
-    clock is stopped until the PLL is locked instead, and all registers start with their initial
-    values.
+    """A core that fills the chip has no reset, because the reset would be its longest net. Instead,
+    its clock is stopped until the PLL is locked, and all registers start with their initial values.
     """
 
     def pll(self, m, setting, pin, clock, locked):
@@ -76,9 +75,9 @@ class Ecp5(Fabric):
 class EcpDataPins(wiring.Component):
     """Data pins of an ECP5: as `io.DDRBuffer`, but not driven from configuration on.
 
-    The output enable registers of `io.DDRBuffer` start with "drive", and the clock is stopped until
-    the PLL is locked. If the board is configured again in the middle of a read, the SDRAM still
-    drives the pins meanwhile, and both would drive against each other.
+    The output enable registers of `io.DDRBuffer` start as "drive", and stay so until the PLL is
+    locked, because the clock is stopped until then. If the FPGA is configured again during a read,
+    the SDRAM still drives the pins: bus contention.
 
     Timing. As `io.DDRBuffer` on an ECP5.
 

@@ -68,7 +68,7 @@ def _single_port(rows, single, columns, banks):
     data, mask = Signal(column_bits), Signal(column_bits // single.enable)
     banked = []
     m.d.comb += [
-        # The read enable selects the address, because the host's writes come late in their cycle.
+        # The read enable selects the address, because the host's writes arrive late in their cycle.
         addr.eq(Mux(read.en, read.addr, write.addr)),
         mask.eq(Cat(enable.replicate(lane_bits // single.enable) for enable in write.en)),
     ]

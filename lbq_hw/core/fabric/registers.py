@@ -8,17 +8,17 @@ __all__ = ["copies", "delayed", "delayed_while"]
 def copies(m: Module, value, count: int, *, name: str) -> list[Signal]:
     """Copies of a register with the value of the previous cycle, each for a part of the chip.
 
-    Synthesis would merge equal registers. So each copy has its own clear bit, which is never set.
-    The tools cannot prove that, because the bit depends on itself.
+    Synthesis would merge equal registers. So each copy has its own bit `keep`, which would clear
+    the copy but is never 1. The tools cannot prove that, because the bit depends on itself.
     """
     given = Value.cast(value)
     copied = []
     for i in range(count):
-        never = Signal(name=f"{name}_never_{i}")
+        keep = Signal(name=f"{name}_keep_{i}")
         copy = Signal(len(given), name=f"{name}_{i}")
         m.d.sync += [
-            never.eq(never & given[:1].any()),
-            copy.eq(given & ~never.replicate(len(given))),
+            keep.eq(keep & given[:1].any()),
+            copy.eq(given & ~keep.replicate(len(given))),
         ]
         copied.append(copy)
     return copied
@@ -33,11 +33,11 @@ def delayed(m: Module, value, cycles: int, *, name: str, reset_less: bool = Fals
     return value
 
 
-def delayed_while(m: Module, moves, value, cycles: int, *, name: str):
-    """As `delayed`, but counting only cycles with `moves`; in other cycles the chain holds."""
+def delayed_while(m: Module, advance, value, cycles: int, *, name: str):
+    """As `delayed`, but counting only cycles with `advance`; in other cycles the chain holds."""
     for cycle in range(cycles):
         later = Signal(value.shape(), name=f"{name}_{cycle}")
-        with m.If(moves):
+        with m.If(advance):
             m.d.sync += later.eq(value)
         value = later
     return value

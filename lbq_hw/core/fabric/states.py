@@ -46,7 +46,7 @@ class States:
         bit = Signal(name=f"at_{name.lower()}", init=name == self._first)
         self._leave = leave = Signal(name=f"leave_{name.lower()}")
         others = Cat(self._bits).any()
-        must(self._m, self._platform, ~(bit & others), "two states are entered at once")
+        must(self._m, self._platform, ~(bit & others), "two states are active at once")
         self._bits.append(bit)
         with self._m.If(bit):
             yield

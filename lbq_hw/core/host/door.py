@@ -27,10 +27,10 @@ class Door(wiring.Component):
     itself: it turns words of pixels into plane words, runs the core on them, and answers reads of a
     result when the run has ended.
 
-    A result is kept until its last slice was read, and no further run begins until then. If pixels
-    come for which there is no room, the result is dropped; the host sees this in the number of the
-    next result. So a request never waits for another request, only for a run, or for pixels that
-    are being processed.
+    A result is kept until its last slice was read, and no further run begins until then. If a word
+    of pixels arrives and there is no room for it, the result is dropped; the host sees this in the
+    number of the next result. So a request never waits for another request, only for a run, or for
+    pixels that are being processed.
 
     Timing. A request to the core takes one cycle more than at the core's own port, and another
     cycle if the `InputRunner` has its turn. A word of pixels is taken when the queue has room, or
@@ -88,11 +88,11 @@ class Door(wiring.Component):
         return m
 
     def _words(self, m, pixels, clear):
-        """The sink of words of pixels, a queue or the pixel input itself, and whether any waits."""
+        """Returns the stream that takes words of pixels, and whether any are left behind it."""
         if not self._opening.queue:
             return pixels.words, pixels.working
         m.submodules.queue = queue = ResetInserter(clear)(Queue(SLICE, depth=self._opening.queue))
-        # Separates the queue's memory, which may be far away, from the runner's state machine.
+        # Cuts the path from the queue's memory, perhaps far away, to the runner's state machine.
         m.submodules.first = first = ResetInserter(clear)(RegisterSlice(SLICE))
         connect(m, queue.o, first.i)
         connect(m, first.o, pixels.words)
@@ -100,17 +100,17 @@ class Door(wiring.Component):
 
     def _take_pixels(self, m, w, words):
         """Take words of pixels. If there is no room for one, drop the result that waits."""
-        puts = self.link.valid & w.puts & ~w.asked_to_clear
+        pixel_write = self.link.valid & w.pixel_write & ~w.asked_to_clear
         m.d.comb += [
-            words.valid.eq(puts),
+            words.valid.eq(pixel_write),
             words.payload.eq(self.link.w_data),
-            w.put.eq(words.ready & ~w.asked_to_clear),
+            w.pixel_taken.eq(words.ready & ~w.asked_to_clear),
         ]
-        with m.If(puts & ~words.ready):
+        with m.If(pixel_write & ~words.ready):
             m.d.sync += w.result.eq(0)
 
     def _pass_on(self, m, w, core):
-        """Pass on requests to the core, and read a result from its memory and its counter."""
+        """Pass requests on to the core; a result is read from its logits and its cycle counter."""
         link, asks = self.link, Signal()
         low, region = link.addr[: regions.SHIFT], link.addr[regions.SHIFT :]
         control = ~w.own & link.write & (link.addr == REGISTERS["control"].address)
@@ -120,7 +120,7 @@ class Door(wiring.Component):
             w.passed.eq(asks & core.ready),
         ]
         # Registers separate the link's state machine from the core.
-        passes = ~w.puts & ~w.number & (w.may | ~w.cycles)
+        passes = ~w.pixel_write & ~w.number & (w.read_ready | ~w.cycles)
         m.d.sync += [
             asks.eq(link.valid & passes & ~link.ready),
             core.write.eq(link.write),
@@ -139,18 +139,18 @@ class Door(wiring.Component):
         """Let a read wait until a run has ended, and answer requests."""
         link, waits, told = self.link, Signal(), Signal()
         m.d.comb += [
-            # A run in progress ends, and pixels that came are taken, without the host.
+            # All of this ends without a further request.
             self.active.eq((w.inputs != 0) | w.dropped | self.busy),
             waits.eq(~w.result & (self.active | waiting)),
-            link.ready.eq(Mux(w.puts, w.put, Mux(w.number, w.may, w.passed))),
+            link.ready.eq(Mux(w.pixel_write, w.pixel_taken, Mux(w.number, w.read_ready, w.passed))),
             link.r_valid.eq(told | core.r_valid),
             link.r_data.eq(Mux(told, Cat(w.runs, failed), core.r_data)),
         ]
-        # New work comes only through the link itself: once there is nothing to wait for, it stays
-        # so while the read is at hand.
+        # New work arrives only through the link: once `waits` is 0, it stays 0 while the read is
+        # pending.
         m.d.sync += [
-            w.may.eq(link.valid & (w.cycles | w.number) & ~waits & ~link.ready),
-            told.eq(w.number & w.may),
+            w.read_ready.eq(link.valid & (w.cycles | w.number) & ~waits & ~link.ready),
+            told.eq(w.number & w.read_ready),
         ]
 
     def _count(self, m, w, last, runner):
@@ -176,18 +176,19 @@ class _Work:
     def __init__(self, link):
         low, region = link.addr[:NUMBER_BITS], link.addr[regions.SHIFT :]
         self.own = region == DOOR >> regions.SHIFT
-        self.puts = self.own & link.write
+        self.pixel_write = self.own & link.write
         self.cycles = self.own & ~link.write & (low == CYCLES)
         self.number = self.own & ~link.write & (low == NUMBER)
-        # A word of pixels is taken, a request has passed, a read need not wait any longer.
-        self.put = Signal()
+        # A word of pixels is taken; a request is passed on; a read no longer waits.
+        self.pixel_taken = Signal()
         self.passed = Signal()
-        self.may = Signal()
-        # A clear is requested; all that came is dropped, except an input that runs.
+        self.read_ready = Signal()
+        # A clear is requested; it happens in this cycle; the input of the run in progress was
+        # dropped.
         self.asked_to_clear = Signal()
         self.clear = Signal()
         self.dropped = Signal()
-        # A result is there, inputs with all their pixels, and runs.
+        # A result can be read; complete inputs whose run has not ended; runs that have ended.
         self.result = Signal()
         self.inputs = Signal(_INPUT_BITS)
         self.runs = Signal(NUMBER_BITS)

@@ -28,7 +28,8 @@ class SerialCrc(wiring.Component):
     run : in
         Process ``byte``.
     drain : in
-        With ``run``: shift the CRC's next byte to its lowest bits instead.
+        With ``run``: do not process ``byte``, but shift the next byte of ``crc`` to its lowest
+        bits.
     last : out
         The eighth cycle of ``run``.
     crc : out
@@ -66,11 +67,11 @@ class SerialCrc(wiring.Component):
 
 
 class FrameReceiver(wiring.Component):
-    """Receives a frame, and holds the previous frame for the reader: two buffers.
+    """Receives frames into a double buffer: one half fills while the reader reads the other.
 
     A frame is dropped if it is broken, too short, too long, or of a length that no request has. A
-    frame that completes while ``kept`` is dropped, too. The reader checks the CRC. Until it keeps a
-    frame, the next complete frame replaces it.
+    frame that completes while ``kept`` is dropped, too. The reader checks the CRC. Until ``kept``
+    rises, the next complete frame replaces this one.
 
     Timing. Takes a byte per cycle. ``full`` rises in the cycle after the flag that ends a frame.
     ``byte`` is the frame's byte at the ``index`` of the previous cycle.
@@ -80,14 +81,14 @@ class FrameReceiver(wiring.Component):
     i : stream of `Received`
     full : out
         A frame has arrived that the reader has not taken.
-    comes : out
+    frame_arrives : out
         A frame arrives: it can be read from the next cycle on.
     take : in
-        The reader has read the CRC; ``full`` falls, unless ``comes``.
+        The reader has read the CRC; ``full`` falls, unless ``frame_arrives``.
     kept : in
         The reader still needs the frame that it took.
     words : out
-        With ``comes``: number of data words of that frame.
+        With ``frame_arrives``: number of data words of that frame.
     index : in
         Index of the byte to be read, modulo 256; the first byte is at `HEAD_INDEX`.
     byte : out
@@ -95,7 +96,7 @@ class FrameReceiver(wiring.Component):
 
     i: In(stream.Signature(Received(), always_ready=True))
     full: Out(1)
-    comes: Out(1)
+    frame_arrives: Out(1)
     take: In(1)
     kept: In(1)
     words: Out(6)
@@ -104,12 +105,12 @@ class FrameReceiver(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        # One half holds the frame that comes in, the other half the frame for the reader.
+        # One half receives a frame, the other half holds the frame for the reader.
         m.submodules.store = store = memory.Memory(shape=8, depth=512, init=[], attrs=APART)
         write, read = store.write_port(), store.read_port()
         half = Signal()
         place = Signal(9, init=HEAD_INDEX)
-        escaped, spoiled, good = Signal(), Signal(), Signal()
+        escaped, frame_bad, good = Signal(), Signal(), Signal()
         flag, escape, plain = Signal(), Signal(), Signal()
         arrived = self.i.payload
 
@@ -117,8 +118,8 @@ class FrameReceiver(wiring.Component):
             flag.eq((arrived.data == FLAG) & ~arrived.broken),
             escape.eq((arrived.data == ESCAPE) & ~arrived.broken),
             plain.eq(~(flag | escape | arrived.broken)),
-            good.eq(~(spoiled | escaped) & place[8] & (place[:2] == 0)),
-            self.comes.eq(self.i.valid & flag & good & ~self.kept),
+            good.eq(~(frame_bad | escaped) & place[8] & (place[:2] == 0)),
+            self.frame_arrives.eq(self.i.valid & flag & good & ~self.kept),
             self.words.eq(place[2:8]),
             write.addr.eq(Cat(place[:8], half)),
             write.data.eq(arrived.data ^ Mux(escaped, ESCAPED, 0)),
@@ -128,27 +129,27 @@ class FrameReceiver(wiring.Component):
         ]
         with m.If(self.take):
             m.d.sync += self.full.eq(0)
-        with m.If(self.comes):
+        with m.If(self.frame_arrives):
             m.d.sync += [self.full.eq(1), half.eq(~half)]
         with m.If(self.i.valid):
             m.d.sync += escaped.eq(escape)
             with m.If(arrived.broken | (plain & (place >= _MOST))):
-                m.d.sync += spoiled.eq(1)
+                m.d.sync += frame_bad.eq(1)
             with m.If(plain):
                 m.d.sync += place.eq(place + 1)
             with m.If(flag):
-                m.d.sync += [place.eq(HEAD_INDEX), spoiled.eq(0)]
+                m.d.sync += [place.eq(HEAD_INDEX), frame_bad.eq(0)]
         return m
 
 
 class FrameByte(data.StructLayout):
-    """A byte of a frame to the host, before escapes are put in.
+    """A byte of a frame to the host, before escapes are inserted.
 
     Members
     -------
     data : 8 bits
     flag : bit
-        Not a byte, but the flag at the frame's end.
+        The flag that ends the frame; ``data`` is ignored.
     """
 
     def __init__(self):
@@ -156,10 +157,10 @@ class FrameByte(data.StructLayout):
 
 
 class FrameEscapes(wiring.Component):
-    """Puts an escape before each byte that looks like a flag or an escape.
+    """Inserts an escape before each byte that equals a flag or an escape.
 
-    Timing. A byte is passed on in the cycle in which it is offered; after an escape, in the cycle
-    after the escape was taken. It is taken from ``i`` when it is taken from ``o``.
+    Timing. ``o`` is combinational. A byte with an escape is offered in the cycle after the escape
+    was taken. A byte is taken from ``i`` in the cycle in which it is taken from ``o``.
 
     Members
     -------

@@ -22,15 +22,15 @@ _HEAD = data.StructLayout({"sequence": 8, "words": 6, "command": 2})
 
 
 class Link(wiring.Component):
-    """Takes requests from a line of bytes, reads and writes through ``port``, and replies.
+    """Takes requests from a stream of bytes, reads and writes through ``port``, and replies.
 
     A request is executed only if its CRC is right, exactly once, and in the order of the sequence
     numbers; `lbq_hw.isa.link` has the rules. The next request may arrive while a reply is being
     sent. It is dropped if it completes before the reply has reached its CRC, or if another frame
     completes before its own CRC is checked. The host retries.
 
-    No state waits for the host. A request takes as many cycles as its words need at ``port`` and
-    its reply at ``o``, and a flag byte begins a new frame whatever came before it.
+    A complete request never waits for the host: it takes as many cycles as its words need at
+    ``port`` and its reply at ``o``. A flag byte begins a new frame whatever came before it.
 
     Timing. The CRC of a frame is checked when the frame is complete, in 8 cycles per byte. At a
     `HostPort`, writing a word then takes 7 cycles. Reading a word takes 3 cycles, and each of its
@@ -46,7 +46,7 @@ class Link(wiring.Component):
         Low bits of an address within a region that the core decodes. If any higher bit within the
         region is 1, all of these higher bits are 1 at ``port``: no such address exists.
     registers : int
-        Registers between the state machine of a reply and its bytes.
+        Pipeline registers between the state machine of a reply and its bytes.
     door : bool
         Whether there is a `Door` behind ``port``, which takes pixels.
 
@@ -133,10 +133,10 @@ class Link(wiring.Component):
                 m.d.sync += w.word.eq(self._tag)
         with m.If(port.valid & port.ready):
             m.d.sync += w.low[:8].eq(w.low[:8] + 1)
-        with m.If(w.receiver.comes | w.judged):
+        with m.If(w.receiver.frame_arrives | w.judged):
             m.d.sync += w.words.eq(Mux(w.judged, w.head.words, w.receiver.words))
         with m.If(port.valid & alters):
-            m.d.sync += w.untouched.eq(0)
+            m.d.sync += w.as_loaded.eq(0)
         with m.If(self.i.valid & self.i.payload.broken & (self.i.payload.data == 0)):
             m.d.sync += self.divisor.eq(self.divisor.init)
 
@@ -148,7 +148,7 @@ class Link(wiring.Component):
         byte = w.escapes.i.payload
         blank, status = Signal(), Mux(w.accepted, Status.OK, Status.SEQUENCE)
         m.d.comb += [
-            blank.eq(w.second | w.gone),
+            blank.eq(w.second | w.overwritten),
             byte.data.eq(Mux(w.tail, w.check.crc[:8], w.word[:8] & ~blank.replicate(8))),
             byte.flag.eq(w.closing),
             w.check.byte.eq(byte.data),
@@ -156,19 +156,19 @@ class Link(wiring.Component):
         with m.If(w.second & ~w.tail):
             m.d.comb += byte.data[0].eq(status)
         continues = w.reads & w.accepted & ~w.at_end & ~w.tail
-        # If the value of a cycle ago differs, the byte at hand cannot be the last one.
+        # The delay is harmless: this changes only between bytes, and is used at the end of a byte.
         return delayed(m, continues, self._registers, name="continues")
 
     def _check(self, m, w, states):
         """Wait for a frame, and check its CRC."""
         with states.state("REQUEST"):
             m.d.comb += [w.rewind.eq(1), w.check.clear.eq(1)]
-            m.d.sync += [w.wrong.eq(0), w.gone.eq(0)]
+            m.d.sync += [w.wrong.eq(0), w.overwritten.eq(0)]
             with m.If(w.receiver.full):
                 states.go("FIRST")
         with states.state("FIRST"):
             m.d.comb += w.fill.eq(1)
-            with m.If(w.receiver.comes):
+            with m.If(w.receiver.frame_arrives):
                 states.go("REQUEST")
             with m.Elif(w.filled):
                 states.go("CHECK")
@@ -177,20 +177,20 @@ class Link(wiring.Component):
             m.d.comb += [w.run.eq(1), w.check.drain.eq(w.at_end)]
             with m.If(w.at_end & w.check.run & w.check.differs):
                 m.d.sync += w.wrong.eq(1)
-            with m.If(w.receiver.comes):
+            with m.If(w.receiver.frame_arrives):
                 states.go("REQUEST")
             with m.Elif(w.at_end & w.ended & w.check.last):
                 states.go("VERDICT")
         with states.state("VERDICT"):
             m.d.comb += [w.rewind.eq(1), w.receiver.take.eq(1)]
-            with m.If(w.wrong | w.receiver.comes):
+            with m.If(w.wrong | w.receiver.frame_arrives):
                 states.go("REQUEST")
             with m.Else():
                 m.d.sync += w.kept.eq(1)
                 states.go("HEAD")
 
     def _judge(self, m, w, states):
-        """Decide on a request: drop it, reply once more, or execute it."""
+        """Decide on a request: drop it, repeat its reply, or execute it."""
         distance, begins, follows, legal = Signal(8), Signal(), Signal(), Signal()
         m.d.comb += [
             distance.eq(w.head.sequence - ~w.last),
@@ -278,7 +278,7 @@ class Link(wiring.Component):
                     m.d.sync += [w.tail.eq(1), w.closing.eq(w.tail), w.kept.eq(0)]
         with states.state("READ"):
             m.d.comb += self.port.valid.eq(~w.own)
-            m.d.sync += w.gone.eq(w.own & ~w.untouched)
+            m.d.sync += w.overwritten.eq(w.own & ~w.as_loaded)
             with m.If(w.own):
                 m.d.comb += w.baked.eq(1)
                 states.go("SEND")
@@ -289,7 +289,7 @@ class Link(wiring.Component):
             with m.If(self.port.r_valid):
                 states.go("SEND")
         with states.state("DONE"):
-            with m.If(~(w.moves & w.accepted)):
+            with m.If(~(w.sets_divisor & w.accepted)):
                 states.go("REQUEST")
             with m.Elif(self.idle):
                 m.d.sync += self.divisor.eq(w.low)
@@ -310,16 +310,16 @@ class _Work:
         self.region = Signal(SLICE - regions.SHIFT, reset_less=True)
         self.command = Signal(2, reset_less=True)
         self.words = Signal(6, reset_less=True)
-        # The last executed request's number, stored inverted: ready to be subtracted.
+        # The number of the last executed request, inverted, so that an adder can subtract it.
         self.last = Signal(8, reset_less=True)
         self.synced = Signal()
         self.accepted = Signal(reset_less=True)
         self.fresh = Signal(reset_less=True)
         self.kept = Signal()
         self.wrong = Signal()
-        self.gone = Signal()
-        self.untouched = Signal(init=1, reset_less=True)  # a reset does not bring memories back
-        # Number of the reply's byte that is sent.
+        self.overwritten = Signal()
+        self.as_loaded = Signal(init=1, reset_less=True)  # a reset does not restore memories
+        # The byte of the reply that is sent: the first, the second, one of the CRC, the final flag.
         self.first = Signal()
         self.second = Signal()
         self.tail = Signal()
@@ -335,7 +335,7 @@ class _Work:
         self.judged = Signal()
         # The first four bytes of a request, while they are in `word`.
         self.head = data.View(_HEAD, self.word[: _HEAD.size])
-        self.writes, self.reads, self.moves = (
+        self.writes, self.reads, self.sets_divisor = (
             self.command == kind for kind in (Command.WRITE, Command.READ, Command.DIVISOR)
         )
         self.own = self.region == BAKED >> regions.SHIFT

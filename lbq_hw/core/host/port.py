@@ -56,8 +56,8 @@ class HostPort(wiring.Component):
     until it is cleared.
 
     Timing. A request takes two cycles and is taken in the second one, or in the third if a run
-    ended in the first. A read is answered in the cycle after it is taken. A write is stored in the
-    cycle in which it is taken, plus the registers that `Timing` has on the path.
+    ended in the first. A read is answered in the cycle after it is taken. A write is stored
+    ``host_write`` cycles (see `Timing`) after it is taken.
 
     Spread cores have a `SpreadHostPort`, cores with external memory a `TapeHostPort`; `host_port`
     chooses.
@@ -66,7 +66,7 @@ class HostPort(wiring.Component):
     -------
     port : `PortSignature`
     records, weights, params, plane_write : out
-        Writes for the blocks that have the memories, never while `busy`.
+        Writes to the memories of other blocks, never while `busy`.
     planes, logits : read ports
     start : out
         The first cycle of `busy`.
@@ -126,52 +126,51 @@ class HostPort(wiring.Component):
         for name in self.RUN_IN:
             m.d.comb += getattr(kept, name).eq(getattr(self, name))
 
-        # A request is decoded in one cycle and taken in the next: without the register, its decoded
-        # address would reach the memories late.
+        # A request is decoded in one cycle and taken in the next: without these registers, the
+        # decoded address would reach the memories too late in the cycle.
         w = _Request(len(regions.reached(c)))
-        named = [port.addr[regions.SHIFT :] == kind for kind in regions.reached(c)]
+        in_region_now = [port.addr[regions.SHIFT :] == kind for kind in regions.reached(c)]
         settable = {
             name: self._number(port.addr) == register.address
             for name, register in regions.registers(c).items()
             if "w" in register.access
         }
-        readable = Cat(named[kind] for kind in _READABLE if kind < len(named)).any()
-        writable = Cat(named[kind] for kind in host_regions(c)).any()
-        writable |= named[Region.REGISTERS] & reduce(or_, settable.values())
+        readable = Cat(in_region_now[kind] for kind in _READABLE if kind < len(in_region_now)).any()
+        writable = Cat(in_region_now[kind] for kind in host_regions(c)).any()
+        writable |= in_region_now[Region.REGISTERS] & reduce(or_, settable.values())
         clear, ended = Signal(), Signal()
-        # The answer of a read, delayed from the cycle after its request until its plane word
-        # arrives.
-        on_its_way = Signal(self._timing.host_ask + self._timing.plane_read)
+        # Reads in flight, from the cycle after the request until the plane word arrives.
+        in_flight = Signal(self._timing.host_ask + self._timing.plane_read)
         m.d.sync += [
-            w.looked.eq(port.valid & ~port.ready),
-            w.known.eq(exists(c, port.addr, named)),
+            w.selected.eq(port.valid & ~port.ready),
+            w.address_exists.eq(exists(c, port.addr, in_region_now)),
             w.allowed.eq(Mux(port.write, writable, readable)),
-            w.here.eq(Cat(named)),
-            on_its_way.eq(Cat(w.answers, on_its_way)),
+            w.in_region.eq(Cat(in_region_now)),
+            in_flight.eq(Cat(w.answers, in_flight)),
             clear.eq(w.commands & port.w_data[1]),
             ended.eq(self.busy & self.finished),
         ]
         m.d.comb += [
-            port.ready.eq(w.looked & ~ended & self._free(on_its_way)),
-            w.request.eq(port.ready),  # it is still valid
-            w.written.eq(w.here & (w.taken & port.write).replicate(len(w.here))),
-            w.read.eq(w.here & (w.taken & ~port.write).replicate(len(w.here))),
+            port.ready.eq(w.selected & ~ended & self._free(in_flight)),
+            w.request.eq(port.ready),  # ``valid`` is held until then
+            w.written.eq(w.in_region & (w.taken & port.write).replicate(len(w.in_region))),
+            w.read.eq(w.in_region & (w.taken & ~port.write).replicate(len(w.in_region))),
             kept.begin.eq(w.commands & port.w_data[0]),
             kept.clear.eq(clear),
         ]
-        self._judge(m, w, settable, named)
+        self._judge(m, w, settable, in_region_now)
         given = {"written": w.written, "addr": port.addr, "data": port.w_data}
         for name, value in given.items():
-            late = delayed(m, value, self._timing.host_write, name=f"given_{name}")
+            late = delayed(m, value, self._timing.host_write, name=f"late_{name}")
             m.d.comb += getattr(writes, name).eq(late)
-        self._answer(m, w, on_its_way[-1])
+        self._answer(m, w, in_flight[-1])
         stores = [writes.plane_write.valid]
         if "records" in self.signature.members:
             stores += [writes.records.valid, writes.weights.en.any(), writes.params.en.any()]
         must(m, platform, ~(self.busy & Cat(stores).any()), "a memory is written during a run")
         return m
 
-    def _free(self, _on_its_way):
+    def _free(self, _in_flight):
         """Whether the next request can be taken."""
         return Const(1)
 
@@ -179,14 +178,14 @@ class HostPort(wiring.Component):
         """Decide whether the request is taken or refused, and with which error."""
         port, locked = self.port, Signal()
         m.d.comb += [
-            locked.eq(self.busy & (port.write | ~w.here[Region.REGISTERS])),
-            w.taken.eq(w.request & w.known & ~locked & w.allowed),
+            locked.eq(self.busy & (port.write | ~w.in_region[Region.REGISTERS])),
+            w.taken.eq(w.request & w.address_exists & ~locked & w.allowed),
             w.answers.eq(w.request & ~port.write),
             w.commands.eq(w.written[Region.REGISTERS]),
         ]
         with m.If(w.request & ~w.taken):
             m.d.comb += self._registers.refused.eq(
-                Mux(w.known & locked, ErrorCode.BUSY, ErrorCode.ADDRESS)
+                Mux(w.address_exists & locked, ErrorCode.BUSY, ErrorCode.ADDRESS)
             )
 
     def _number(self, addr):
@@ -237,7 +236,7 @@ class HostPort(wiring.Component):
         self._show(m, answer, answered)
 
     def _values(self):
-        """The registers by their names."""
+        """The values of the registers, by name."""
         kept = self._registers
         return {name: kept.values[name] for name, _ in kept.values.shape()}
 
@@ -262,18 +261,18 @@ class _Request:
     """The decoded request."""
 
     def __init__(self, count: int):
-        self.looked = Signal(name="looked")
-        self.known = Signal(name="known")  # its address exists
+        self.selected = Signal(name="selected")
+        self.address_exists = Signal(name="address_exists")
         self.allowed = Signal(name="allowed")  # the address can be read or written, as requested
         self.request = Signal(name="request")  # it is taken, or refused
         self.taken = Signal(name="taken")
         self.answers = Signal(name="answers")  # it is a read that this block answers
         self.commands = Signal(name="commands")  # it is a write of the control register
-        self.here = Signal(count, name="here")  # its region, one bit for each
+        self.in_region = Signal(count, name="in_region")  # its region, one bit for each
         self.written = Signal(count, name="written")
         self.read = Signal(count, name="read")
 
 
 def gate(enable, value):
-    """A value, or 0."""
+    """The value while `enable` is 1, otherwise 0."""
     return value & enable.replicate(len(value))

@@ -26,7 +26,7 @@ def error_at_bits(config: CoreConfig) -> int:
 
 
 class Registers(wiring.Component):
-    """Starts a run, sees its end, keeps the first error, and counts.
+    """Starts a run, detects its end, keeps the first error, and counts.
 
     The core has the first ``config.counters`` of `regions.COUNTERS`; the registers of the others
     read 0, and so do the bits of a counter from ``config.counter_bits`` on.
@@ -84,13 +84,11 @@ class Registers(wiring.Component):
             "layer": self.layer,
         }
         m.d.comb += [self.values[name].eq(value) for name, value in values.items()]
-        must(m, platform, ~(self.begin & self.busy), "a run begins while one is under way")
+        must(m, platform, ~(self.begin & self.busy), "a run begins while another is in progress")
         return m
 
     def _begin(self, m):
-        """Returns whether a run waits for its start or starts in this cycle, and whether it fails
-        at once.
-        """
+        """Whether a run starts now or waits for its start, and whether it fails at once."""
         m.d.sync += self.start.eq(self.begin)
         return self.start, Const(0)
 
@@ -110,7 +108,7 @@ class Registers(wiring.Component):
         with m.If(self.clear):
             m.d.sync += [error.eq(ErrorCode.NONE), error_at.eq(0), done.eq(0)]
         with m.Elif(error == ErrorCode.NONE):
-            # The end of a run is known late in its cycle, so it does not enable these registers.
+            # The end of a run arrives late in its cycle, so it does not enable these registers.
             where = Mux(fails, 0, self.layer)
             m.d.sync += error.eq(failure)
             m.d.sync += error_at.eq(Mux(at_record, self.walk_error_at, where))
@@ -130,7 +128,7 @@ class Registers(wiring.Component):
 
     def _count(self, m, running, ticks, clears):
         """The counters of a run."""
-        # Counted one cycle later, because ticks are known late in their cycle.
+        # Counted one cycle later, because ticks arrive late in their cycle.
         c, counters = self._config, dict.fromkeys(COUNTERS, Const(0, SLICE))
         ticking = Signal(ticks.shape())
         m.d.sync += ticking.eq(ticks.as_value() & running.replicate(len(COUNTERS)))
@@ -150,7 +148,8 @@ class TapeRegisters(Registers):
     Members
     -------
     calibrated, aligned : in
-        The memory works, otherwise a run ends at once with MEMORY; a run can start in this cycle.
+        ``calibrated``: the memory works; without it, a run ends at once with MEMORY. ``aligned``: a
+        run can start in this cycle.
     passes, waits : in
         Number of passes done; a cycle of waiting for a pass, counted like ``ticks``.
     """

@@ -18,8 +18,8 @@ class SpreadHostPort(HostPort):
     `Timing`), and the next request is taken after that.
     """
 
-    def _free(self, on_its_way):
-        return ~on_its_way.any() & ~self.port.r_valid
+    def _free(self, in_flight):
+        return ~in_flight.any() & ~self.port.r_valid
 
     def _asks(self, m, w):
         return delayed(m, w.request, self._timing.host_ask, name="asks")

@@ -12,8 +12,8 @@ __all__ = ["PortSwitch"]
 class PortSwitch(wiring.Component):
     """Lets two users of a port take turns, request by request.
 
-    Timing. A user that continues alone has no added latency. A user that begins, or that waited for
-    the other's request to end, waits one cycle more.
+    Timing. A user that owns the port has no added latency. To become the owner takes one cycle,
+    after the request of the other user, if any, has ended.
 
     Members
     -------

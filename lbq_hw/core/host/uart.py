@@ -51,7 +51,7 @@ class UartReceiver(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         line = Signal(init=1)
-        # Cycles of half a bit; if a bit has an odd number of cycles, its second half is longer.
+        # Counts the cycles of half a bit; of an odd number of cycles, the second half has one more.
         timer, second = Signal(DIVISOR_BITS - 1), Signal()
         bits = Signal(9)  # received bits, the latest highest; places not yet filled are 1
         over, sample = Signal(), Signal()
@@ -78,7 +78,7 @@ class UartReceiver(wiring.Component):
                 m.next = "BITS"
                 with m.If(line):
                     m.next = "IDLE"
-            with m.State("BITS"), m.If(sample & ~bits[0]):  # the start bit is last: a stop bit
+            with m.State("BITS"), m.If(sample & ~bits[0]):  # all bits are in: this is the stop bit
                 m.d.comb += self.o.valid.eq(1)
                 m.next = "IDLE"
                 with m.If(~line):
@@ -111,7 +111,7 @@ class UartTransmitter(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         timer = Signal(DIVISOR_BITS)
-        bits = Signal(9)  # bits after the one on the line; the highest 1 is the last of them
+        bits = Signal(9)  # bits after the one on the line; the highest 1 is the stop bit
         over = Signal()
         m.d.comb += [
             over.eq(~self.busy | (timer == self.divisor)),

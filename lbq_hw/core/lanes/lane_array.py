@@ -27,12 +27,13 @@ class LaneArray(wiring.Component):
     weight[row][lane] : 0)``, modulo ``2**acc_bits``. An event with ``end`` completes a step. Its
     sums are offered once there is ``room`` for them; until then the lanes stall.
 
-    Timing. An event taken in cycle c reads its weights in c + 1 and adds them in cycle ``c + way``.
-    After an ``end``, the sums are complete in the next cycle. They are valid for one cycle, the
-    first one after a cycle with ``room``. One event is taken per cycle, except while complete sums
-    wait for ``room``: then ``i_event.ready`` is 0. No port depends combinationally on another; the
-    lanes' enable is a register. The sums are the accumulators themselves, so the receiver must copy
-    them in the cycle in which they are valid. The next step begins without a gap.
+    Timing. An event taken in cycle c has its weights in cycle ``c + STAGES``, and adds them in
+    cycle ``c + way``. In the cycle after the addition of an ``end``, the sums are complete. They
+    are valid for one cycle, the first one after a cycle with ``room``. One event is taken per
+    cycle, except while complete sums wait for ``room``: then ``i_event.ready`` is 0. No port
+    depends combinationally on another; the lanes' enable is a register. The sums are the
+    accumulators themselves, so the receiver must copy them in the cycle in which they are valid.
+    The next step begins without a gap.
 
     Weights may be written while ``busy`` is 0; an event taken after the write uses them. No event
     is taken in the cycle of a write, because the memory may have a single port for both.
@@ -120,13 +121,13 @@ class LaneArray(wiring.Component):
 
     def elaborate(self, _platform):
         m = Module()
-        event, moves = self.i_event.payload, Signal()
+        event, advance = self.i_event.payload, Signal()
         taken = Signal(ACTION)
         m.d.comb += taken.valid.eq(self.i_event.valid)
         m.d.comb += [taken[name].eq(event[name]) for name in ("clear", "double", "end")]
         stages = [taken]
         for stage in range(self.STAGES + self.PAIRING):
-            stages.append(delayed_while(m, moves, stages[-1], 1, name=f"action_{stage}"))
+            stages.append(delayed_while(m, advance, stages[-1], 1, name=f"action_{stage}"))
         groups = self._make_groups(m)
         for group, lanes in zip(groups, self._parts(), strict=True):
             mask = event.mask[lanes.start : lanes.stop] if len(event.mask) > 1 else event.mask
@@ -135,11 +136,13 @@ class LaneArray(wiring.Component):
         first, offered = groups[0], Signal()
         m.d.sync += offered.eq(self.room & (~first.advance | first.ends))
         m.d.comb += [
-            moves.eq(first.advance),
-            self.i_event.ready.eq(moves),
+            advance.eq(first.advance),
+            self.i_event.ready.eq(advance),
             self.o_sum.valid.eq(offered),
             self.busy.eq(
-                reduce(or_, (stage.valid for stage in stages[1:]), first.adding) | ~moves | offered
+                reduce(or_, (stage.valid for stage in stages[1:]), first.adding)
+                | ~advance
+                | offered
             ),
         ]
         self._connect_rooms(m, groups)

@@ -45,7 +45,7 @@ class LaneGroup(wiring.Component):
     advance : out
         The lanes' pipeline advances in this cycle.
     adding, ends : out
-        Weights are added; this addition completes a sum.
+        An event is in the stage that adds; it has ``end``.
     sums : out, ``lanes`` signed
         The accumulators.
     """
@@ -101,8 +101,8 @@ class LaneGroup(wiring.Component):
         addends = []
         for lane, weight in enumerate(self.weights):
             if len(mask) > 1:
-                # From the multiplexer below, synthesis makes a synchronous reset, so a control set
-                # per lane; but each eight cells of an iCE40 share one control set.
+                # Not a multiplexer as below: synthesis would use the synchronous reset for it, with
+                # a control set per lane, but eight cells of an iCE40 share one control set.
                 masked = weight & mask[lane].replicate(len(weight)).as_signed()
             else:
                 masked = Mux(mask, weight, 0)
@@ -129,12 +129,12 @@ class SpreadLaneGroup(LaneGroup):
         return super()._weights(weights) | {"fetch": Out(1, init=1), "offers": Out(2)}
 
     def _move(self, m, action):
-        adds, moves = Signal(), self.room | (self.advance & ~self.ends)
+        adds, may_advance = Signal(), self.room | (self.advance & ~self.ends)
         follows = Mux(self.advance, self.action.valid, action.valid)
         offers = copies(m, self.room & (~self.advance | self.ends), 2, name="offers")
         m.d.sync += [
-            self.advance.eq(moves),
-            adds.eq(moves & follows),
+            self.advance.eq(may_advance),
+            adds.eq(may_advance & follows),
             self.fetch.eq(self.room | (self.fetch & ~self.ends)),
         ]
         m.d.comb += self.offers.eq(Cat(offers))

@@ -30,14 +30,14 @@ class SpreadLanes(LaneArray):
         m.submodules.memory = store = FarRows(
             rows=self._rows, lanes=lanes, weight_bits=bits, slices=len(groups), init=self._init
         )
-        m.d.comb += store.moves.eq(Cat(group.fetch for group in groups))
+        m.d.comb += store.advance.eq(Cat(group.fetch for group in groups))
         self._connect_store(m, store, groups)
 
 
 class TapeLanes(LaneArray):
     """As `LaneArray`, for weights that the tape writes, a whole row at a time.
 
-    A row may be written at any time, except while an event that adds this row is in flight: see
+    A row may be written at any time, unless an event that adds this row is in flight: see
     `SpreadRows`.
 
     Members
@@ -69,12 +69,12 @@ class TapeLanes(LaneArray):
 
     def _connect_weights(self, m, groups):
         m.submodules.memory = store = self._store(groups, self._rows)
-        m.d.comb += store.moves.eq(Cat(group.advance for group in groups))
+        m.d.comb += store.advance.eq(Cat(group.advance for group in groups))
         self._connect_store(m, store, groups)
 
     def _store(self, groups, rows):
         width = len(self.weights.data.as_value())
-        return SpreadRows(width=width, depth=rows, moves=len(groups))
+        return SpreadRows(width=width, depth=rows, advance=len(groups))
 
 
 class PairLanes(TapeLanes):
@@ -102,7 +102,7 @@ class PairLanes(TapeLanes):
         for odd in range(2):
             m.submodules[f"memory_{odd}"] = store = self._store(groups, self._rows // 2)
             m.d.comb += [
-                store.moves.eq(Cat(group.advance for group in groups)),
+                store.advance.eq(Cat(group.advance for group in groups)),
                 store.write.addr.eq(weights.addr >> 1),
                 store.write.data.eq(weights.data),
                 store.write.en.eq(weights.en & (weights.addr[0] == odd)),

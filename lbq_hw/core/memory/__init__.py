@@ -1,1 +1,1 @@
-"""Memories: planes with their summary flags and writer, weight rows, queues."""
+"""Memories: planes with their summary flags and writer, and weight rows."""

@@ -41,11 +41,11 @@ class FarRows(wiring.Component):
     own copy of the input registers, because a single register that drives all block RAMs would
     drive wires across the whole chip. Each bank of rows has its own output register.
 
-    Timing. The read pipeline advances only in cycles with ``moves``, and holds in all others. An
-    address given in a cycle with ``moves`` reaches the memory in the next such cycle, and its data
-    reach the output registers in the one after. The data are valid from the cycle after that until
-    the next cycle with ``moves``. A write in cycle c is stored in cycle c + 1, and seen by reads
-    that are given then or later; no earlier read may be in flight.
+    Timing. The read pipeline advances only in cycles with ``advance``, and holds in all others. Of
+    four such cycles, the address is given in the first, the memory is read in the second, and the
+    output registers load in the third. The data are valid from the cycle after the third until the
+    fourth. A write in cycle c is stored in cycle c + 1, and seen by reads given from then on; no
+    earlier read may be in flight.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class FarRows(wiring.Component):
     -------
     write : write port of a row, one enable per lane
     read : read port of a row
-    moves : in, copies of one bit, one for each slice
+    advance : in, copies of one bit, one for each slice
     """
 
     def __init__(self, *, rows: int, lanes: int, weight_bits: int, slices: int, init=()):
@@ -75,13 +75,13 @@ class FarRows(wiring.Component):
         self._rows = rows
         self._weight_bits = weight_bits
         self._init = list(init)
-        super().__init__(_row_ports(rows, lanes, weight_bits) | {"moves": In(slices)})
+        super().__init__(_row_ports(rows, lanes, weight_bits) | {"advance": In(slices)})
 
     def elaborate(self, _platform):
         m = Module()
-        write, read, count = self.write, self.read, len(self.moves)
+        write, read, count = self.write, self.read, len(self.advance)
         lanes, width = len(write.en) // count, len(read.data) // count
-        for i, moves in enumerate(self.moves):
+        for i, advance in enumerate(self.advance):
             bits = slice(i * width, (i + 1) * width)
             m.submodules[f"slice_{i}"] = part = RowSlice(
                 rows=self._rows,
@@ -95,15 +95,15 @@ class FarRows(wiring.Component):
                 part.write.en.eq(write.en[i * lanes : (i + 1) * lanes]),
                 part.read.addr.eq(read.addr),
                 part.read.en.eq(read.en),
-                part.moves.eq(moves),
+                part.advance.eq(advance),
                 read.data[bits].eq(part.read.data),
             ]
         return m
 
 
 class RowSlice(wiring.Component):
-    """Some lanes of all rows, as a component of its own, so that the tools read the initial
-    contents slice by slice.
+    """Some lanes of all rows. A component of its own, so that tools read the initial contents slice
+    by slice.
 
     Timing, parameters and members as in `FarRows`, for one slice.
     """
@@ -112,45 +112,45 @@ class RowSlice(wiring.Component):
         self._rows = rows
         self._weight_bits = weight_bits
         self._init = list(init)
-        super().__init__(_row_ports(rows, lanes, weight_bits) | {"moves": In(1)})
+        super().__init__(_row_ports(rows, lanes, weight_bits) | {"advance": In(1)})
 
     def elaborate(self, platform):
         m = Module()
-        write, read, moves = self.write, self.read, self.moves
+        write, read, advance = self.write, self.read, self.advance
         [write_addr] = copies(m, write.addr, 1, name="write_addr")
-        [given] = copies(m, write.data, 1, name="given")
-        asked, addr, came = Signal(), Signal.like(read.addr), []
-        with m.If(moves):  # each slice has its own copy, so these registers are not merged
+        [write_data] = copies(m, write.data, 1, name="write_data")
+        asked, addr, bank_data = Signal(), Signal.like(read.addr), []
+        with m.If(advance):  # each slice has its own copy, so these registers are not merged
             m.d.sync += [asked.eq(read.en), addr.eq(read.addr)]
         for first, depth in row_banks(self._rows):
             m.submodules[f"bank_{first}"] = bank = memory.Memory(
-                shape=len(given),
+                shape=len(write_data),
                 depth=depth,
                 init=self._init[first : first + depth],
                 attrs=APART,
             )
             put, get = bank.write_port(granularity=self._weight_bits), bank.read_port()
-            low, here = ceil_log2(depth), Signal(name=f"here_{first}")
-            came.append(Signal(len(given), name=f"came_{first}", reset_less=True))
+            low, addressed = ceil_log2(depth), Signal(name=f"addressed_{first}")
+            bank_data.append(Signal(len(write_data), name=f"bank_data_{first}", reset_less=True))
             # One signal per lane, so that synthesis finds the lanes that are written together.
             enables = [Signal(name=f"enable_{first}_{lane}") for lane in range(len(write.en))]
             for enable, enabled in zip(enables, write.en, strict=True):
                 m.d.sync += enable.eq(enabled & (write.addr[low:] == first >> low))
             m.d.comb += [
                 put.addr.eq(write_addr),
-                put.data.eq(given),
+                put.data.eq(write_data),
                 put.en.eq(Cat(enables)),
                 get.addr.eq(addr),
-                get.en.eq(asked & moves),
+                get.en.eq(asked & advance),
             ]
             same = put.en.any() & get.en & (put.addr == get.addr)
             must(m, platform, ~same, "a row is read while it is written")
-            with m.If(moves):
+            with m.If(advance):
                 m.d.sync += [
-                    here.eq(addr[low:] == first >> low),
-                    came[-1].eq(get.data & here.replicate(len(given))),
+                    addressed.eq(addr[low:] == first >> low),
+                    bank_data[-1].eq(get.data & addressed.replicate(len(write_data))),
                 ]
-        m.d.comb += read.data.eq(reduce(or_, came))
+        m.d.comb += read.data.eq(reduce(or_, bank_data))
         return m
 
 

@@ -30,7 +30,7 @@ class SummaryFlags(wiring.Component):
     Members
     -------
     valid, addr, first, any_set : in
-        A mark, for the flag of a word.
+        A mark: an update of one word's flag.
     summary : read port of a summary word
     """
 
@@ -67,44 +67,44 @@ class SummaryFlags(wiring.Component):
             old_read.addr.eq(self.addr[index_bits:]),
             old_read.en.eq(self.valid),
         ]
-        given = Signal(
+        new_mark = Signal(
             data.StructLayout(
                 {"span": len(old_read.addr), "index": index_bits, "first": 1, "any_set": 1}
             )
         )
         m.d.comb += [
-            given.span.eq(old_read.addr),
-            given.index.eq(self.addr[:index_bits]),
-            given.first.eq(self.first),
-            given.any_set.eq(self.any_set),
+            new_mark.span.eq(old_read.addr),
+            new_mark.index.eq(self.addr[:index_bits]),
+            new_mark.first.eq(self.first),
+            new_mark.any_set.eq(self.any_set),
         ]
         new_flags = Signal(flags)
-        merge, mark, old = self._marks(m, given, old_read.data, new_flags)
-        here = Signal(flags)
+        merge, mark, old = self._marks(m, new_mark, old_read.data, new_flags)
+        own_flag = Signal(flags)
         m.d.comb += [
-            here.eq(1 << mark.index),
-            new_flags.eq(old & ~(here & mark.first.replicate(flags))),
+            own_flag.eq(1 << mark.index),
+            new_flags.eq(old & ~(own_flag & mark.first.replicate(flags))),
         ]
         with m.If(mark.any_set):
-            m.d.comb += new_flags.eq(old | here)
+            m.d.comb += new_flags.eq(old | own_flag)
         for port in (scanned.write_port(), copy.write_port()):
             m.d.comb += [port.addr.eq(mark.span), port.data.eq(new_flags), port.en.eq(merge)]
         return m
 
-    def _marks(self, m, given, read, new_flags):
+    def _marks(self, m, new_mark, read, new_flags):
         """A mark reads its summary word in the first cycle, and is merged into it in the second.
 
         Returns whether there is a mark in its second cycle, the mark, and the flags before it.
         """
-        merge, forward, mark = Signal(), Signal(), Signal(given.shape())
+        merge, forward, mark = Signal(), Signal(), Signal(new_mark.shape())
         last, old = Signal.like(new_flags), Signal.like(new_flags)
         m.d.comb += old.eq(read)
         with m.If(forward):
             m.d.comb += old.eq(last)
         m.d.sync += merge.eq(self.valid)
         with m.If(self.valid):
-            # The previous mark is in its second cycle: this read does not see what it stores.
-            m.d.sync += [mark.eq(given), forward.eq(merge & (mark.span == given.span))]
+            # While the previous mark is in its second cycle, this read misses what it stores.
+            m.d.sync += [mark.eq(new_mark), forward.eq(merge & (mark.span == new_mark.span))]
         with m.If(merge):
             m.d.sync += last.eq(new_flags)
         return merge, mark, old
@@ -116,10 +116,10 @@ class SpreadFlags(SummaryFlags):
     Timing. A mark in cycle c is seen by reads from cycle c + 3 on.
     """
 
-    def _marks(self, m, given, read, new_flags):
-        """As in `SummaryFlags`; here a read misses the stores of two earlier marks."""
+    def _marks(self, m, new_mark, read, new_flags):
+        """As in `SummaryFlags`; here a read misses two earlier marks, which are forwarded."""
         comes, merge, done = Signal(), Signal(), Signal()
-        coming, mark, before = (Signal(given.shape(), name=name, reset_less=True)
+        coming, mark, before = (Signal(new_mark.shape(), name=name, reset_less=True)
                                 for name in ("coming", "mark", "before"))  # fmt: skip
         kept, old, last, older = (Signal.like(new_flags, name=name, reset_less=True)
                                   for name in ("kept", "old", "last", "older"))  # fmt: skip
@@ -133,7 +133,7 @@ class SpreadFlags(SummaryFlags):
             comes.eq(self.valid),
             merge.eq(comes),
             done.eq(merge),
-            coming.eq(given),
+            coming.eq(new_mark),
             mark.eq(coming),
             before.eq(mark),
             kept.eq(read),

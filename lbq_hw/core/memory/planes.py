@@ -109,7 +109,7 @@ class PlaneMemory(wiring.Component):
         same = self.i_write.valid & (word.en | host.en)
         same &= write.addr == Mux(host.en, host.addr, word.addr)
         must(m, platform, ~same, "a plane word is read while it is written")
-        must(m, platform, ~(word.en & host.en), "the host reads planes that are in use")
+        must(m, platform, ~(word.en & host.en), "the host and the scanner read planes at once")
         return m
 
     def _keep(self, m):

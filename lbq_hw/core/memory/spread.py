@@ -12,7 +12,7 @@ from lbq_hw.core.sizes import check_size
 
 __all__ = ["SpreadMemory", "SpreadRows", "banks", "slices"]
 
-_RAMS = 8  # of a slice
+_RAMS = 8  # block RAMs of a slice
 _RAM_BITS = 18 * 1024
 _WIDEST = 36
 _LEAST_BANK = 512
@@ -88,42 +88,42 @@ class SpreadMemory(wiring.Component):
         write_en = copies(m, write.en, count, name="write_en") if len(write.en) == 1 else None
         for i, bits in enumerate(self._slices):
             width = bits.stop - bits.start
-            given = Signal(width, name=f"given_{i}", reset_less=True)
+            write_data = Signal(width, name=f"write_data_{i}", reset_less=True)
             writes = write_en[i] if write_en else Signal(name=f"write_en_{i}")
-            m.d.sync += given.eq(write.data[bits])
+            m.d.sync += write_data.eq(write.data[bits])
             if not write_en:
                 m.d.sync += writes.eq(write.en[i])
-            came = []
+            bank_data = []
             for first, depth in banks(self._depth):
                 m.submodules[f"slice_{i}_{first}"] = part = memory.Memory(
                     shape=width, depth=depth, init=[], attrs=APART
                 )
                 put, get = part.write_port(), part.read_port()
-                came.append(Signal(width, name=f"came_{i}_{first}", reset_less=True))
+                bank_data.append(Signal(width, name=f"bank_data_{i}_{first}", reset_less=True))
                 low = ceil_log2(depth)
                 m.d.comb += [
                     put.addr.eq(write_addr[i]),
-                    put.data.eq(given),
+                    put.data.eq(write_data),
                     put.en.eq(writes & (write_addr[i][low:] == first >> low)),
                     get.addr.eq(read_addr[i]),
                     get.en.eq(read_en[i] & (read_addr[i][low:] == first >> low)),
                 ]
-                m.d.sync += came[-1].eq(get.data)
+                m.d.sync += bank_data[-1].eq(get.data)
             taken = Signal(width, name=f"taken_{i}", reset_less=True)
-            m.d.sync += taken.eq(self._choose(m, read_addr[i], came))
+            m.d.sync += taken.eq(self._choose(m, read_addr[i], bank_data))
             m.d.comb += read.data[bits].eq(taken)
         same = read.en & write.en.any() & (read.addr == write.addr)
         must(m, platform, ~same, "a word is read while it is written")
         return m
 
-    def _choose(self, m, asked, came):
+    def _choose(self, m, asked, bank_data):
         """The data of the bank that was addressed two cycles ago."""
         for cycle in range(2):
             later = Signal.like(asked, name=f"asked_{cycle}", reset_less=True)
             m.d.sync += later.eq(asked)
             asked = later
-        chosen = came[0]
-        for (first, depth), word in list(zip(banks(self._depth), came, strict=True))[1:]:
+        chosen = bank_data[0]
+        for (first, depth), word in list(zip(banks(self._depth), bank_data, strict=True))[1:]:
             low = ceil_log2(depth)
             chosen = Mux(asked[low:] == first >> low, word, chosen)
         return chosen
@@ -132,37 +132,37 @@ class SpreadMemory(wiring.Component):
 class SpreadRows(wiring.Component):
     """As `SpreadMemory`, but its read pipeline can be stalled.
 
-    Timing. The read pipeline advances only in cycles with ``moves``, and holds in all others. An
-    address given in a cycle with ``moves`` reaches the memory in the next such cycle. Its data are
-    valid from the cycle after that until the next cycle with ``moves``. A write in cycle c is
-    stored in cycle c + 1; a read of the same word in that cycle returns undefined data.
+    Timing. The read pipeline advances only in cycles with ``advance``, and holds in all others. Of
+    three such cycles, the address is given in the first and the memory is read in the second. The
+    data are valid from the cycle after the second until the third. A write in cycle c is stored in
+    cycle c + 1; a read of the same word in that cycle returns undefined data.
 
     Parameters
     ----------
     width, depth : int
         Bits of a word, and words.
-    moves : int
-        Number of copies of the bit ``moves``.
+    advance : int
+        Number of copies of the bit ``advance``.
 
     Members
     -------
     write : write port of a word
     read : read port of a word
-    moves : in, copies of one bit
+    advance : in, copies of one bit
         The read pipeline advances in this cycle.
     """
 
-    def __init__(self, *, width: int, depth: int, moves: int):
+    def __init__(self, *, width: int, depth: int, advance: int):
         check_size("width", width)
         check_size("depth", depth)
-        check_size("moves", moves)
+        check_size("advance", advance)
         self._depth = depth
         word = {"addr_width": ceil_log2(depth), "shape": width}
         super().__init__(
             {
                 "write": Out(memory.WritePort.Signature(**word)),
                 "read": Out(memory.ReadPort.Signature(**word)),
-                "moves": In(moves),
+                "advance": In(advance),
             }
         )
 
@@ -177,17 +177,17 @@ class SpreadRows(wiring.Component):
                 shape=bits.stop - bits.start, depth=self._depth, init=[], attrs=APART
             )
             put, get = part.write_port(), part.read_port()
-            moves = self.moves[i * len(self.moves) // len(parts)]
+            advance = self.advance[i * len(self.advance) // len(parts)]
             asked = Signal(name=f"asked_{i}")
-            with m.If(moves):  # each slice has its own copy, so these registers are not merged
+            with m.If(advance):  # each slice has its own copy, so these registers are not merged
                 m.d.sync += [get.addr.eq(read.addr), asked.eq(read.en)]
-            given = Signal(bits.stop - bits.start, name=f"given_{i}", reset_less=True)
-            m.d.sync += given.eq(write.data[bits])
+            write_data = Signal(bits.stop - bits.start, name=f"write_data_{i}", reset_less=True)
+            m.d.sync += write_data.eq(write.data[bits])
             m.d.comb += [
-                put.data.eq(given),
+                put.data.eq(write_data),
                 put.addr.eq(write_addr[i]),
                 put.en.eq(write_en[i]),
-                get.en.eq(asked & moves),
+                get.en.eq(asked & advance),
                 read.data[bits].eq(get.data),
             ]
         return m

@@ -15,17 +15,17 @@ __all__ = ["CompactWriter", "Writer"]
 class Writer(wiring.Component):
     """Writes the level planes of a tile, plane 0 first, each into its part of a plane word.
 
-    Planes with ``restart`` go where their ``write`` says: plane k to word ``addr + k * stride``, at
-    the granules ``[place, place + granules)``, with the layer's ``stride`` and ``granules``. Planes
-    without ``restart`` belong to the next timestep and continue from there: their plane 0 goes
-    ``stride`` words after the last plane of the previous timestep.
+    Planes with ``restart`` are placed by their ``write``: plane k goes to word
+    ``addr + k * stride``, at the granules ``[place, place + granules)``, with the layer's
+    ``stride`` and ``granules``. Planes without ``restart`` belong to the next timestep and continue
+    from there: their plane 0 goes ``stride`` words after the last plane of the previous timestep.
 
     The length of a chunk is a power of two of granules, and the chunk is aligned to its length. So
     the write data repeat the chunk over the whole word, and the write enables select the place:
     there is no shifter.
 
     Timing. Planes taken in cycle c are written from cycle c + 2 on, one per cycle. The next planes
-    may come ``layer.planes`` cycles later, not sooner; then there is no gap between the writes.
+    may arrive ``layer.planes`` cycles later, not sooner; then there is no gap between the writes.
 
     Parameters
     ----------
@@ -148,8 +148,8 @@ class Writer(wiring.Component):
 
 
 class CompactWriter(Writer):
-    """As `Writer`, for planes that come one per cycle, as from `CompactNeurons`, and need no
-    register here.
+    """As `Writer`, for planes that arrive one per cycle, as from `CompactNeurons`, and are not
+    stored here.
 
     Timing. As in `Writer`; plane k is read in cycle c + 1 + k.
 

@@ -34,7 +34,7 @@ class LevelCollector(wiring.Component):
     write : `WriteInfo`
         Where the planes of the group at position 0 go.
     o : stream of `LevelPlanes`, always ready
-        The planes in it are stable until the next levels come.
+        The planes are stable until the next levels arrive.
     """
 
     def __init__(
@@ -69,9 +69,8 @@ class LevelCollector(wiring.Component):
         return m
 
     def _hold(self, m, write):
-        """Delay the values of an update from position 0 to `ends`. An update has as many cycles as
-        groups, so its values change only that often: they need a register not at every position,
-        but at every `groups`-th.
+        """Delay the values of an update from position 0 to `ends`. They change at most every
+        `groups` cycles, so one register per `groups` positions is enough.
         """
         for index in range(0, len(self.at) - 1, self._groups):
             held = Signal(write.shape(), name=f"write_{index}", reset_less=True)

@@ -41,8 +41,8 @@ class NeuronArray(wiring.Component):
     previous one, but at least `loop` cycles if it continues a membrane, and at least
     ``layer.planes`` cycles if its levels are sent, so that planes come no faster than they can be
     written. The next step is taken with the last group of the last update, or one cycle later if
-    there is only one group. ``room`` is 1 in the cycle before, and depends on ``i_sum.valid`` of
-    the same cycle.
+    there is only one group. ``room`` is 1 in the cycle before that; it depends combinationally on
+    ``i_sum.valid``.
 
     Other cores have `CompactNeurons` or `PartialNeurons`; `neuron_array` chooses.
 
@@ -88,7 +88,7 @@ class NeuronArray(wiring.Component):
         unit, then for the next. Not written while a step of its tile is in flight.
     o_planes : stream of `LevelPlanes`, always ready
     o_logits : stream of ``units`` signed membranes, always ready
-        In the order of the channels and of the steps.
+        In the order of steps, then of channels.
     busy : bit
         A step is in flight.
     """
@@ -97,9 +97,9 @@ class NeuronArray(wiring.Component):
     PARAMETERS = Parameters
     COLLECTOR = LevelCollector
     OFFER = 1
-    """Cycles until the last levels of a step are offered, and until its logits are."""
+    """Output registers behind the levels and behind the logits."""
     ADDED = 0
-    """Cycles from the sending of a group to its position 0."""
+    """Cycles from a group at the output of `Updates` to its position 0."""
 
     def __init__(
         self,
@@ -239,14 +239,14 @@ class NeuronArray(wiring.Component):
         self._collect(m, at, write, units)
         self._offer_logits(m, at[self._positions.fire], units)
         if checked(platform):
-            layer, moved = Signal.like(self.layer), Signal()
-            m.d.sync += [layer.eq(self.layer), moved.eq(self.busy)]
+            layer, was_busy = Signal.like(self.layer), Signal()
+            m.d.sync += [layer.eq(self.layer), was_busy.eq(self.busy)]
             steady = layer.as_value() == self.layer.as_value()
-            must(m, platform, ~(moved & self.busy) | steady, "the layer changes under its steps")
+            must(m, platform, ~(was_busy & self.busy) | steady, "the layer changes while busy")
         return m
 
     def _take(self, m, updates):
-        """Delay a group from its sending to position 0. Returns the group in each of these cycles,
+        """Delay a group from `Updates` to position 0. Returns the group in each of these cycles,
         its `WriteInfo` at position 0, and its sums where the units take them.
         """
         totals = [Signal.like(total, name=f"acc_{i}", reset_less=True)

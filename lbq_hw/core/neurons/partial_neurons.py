@@ -34,7 +34,7 @@ class PartialNeurons(NeuronArray):
     rooms : out
         Copies of ``room``, one for each `SPREAD_LANES` lanes.
     i_step : stream of `StepInfo`
-        Valid already in the cycle before its sums.
+        Must be valid from the cycle before its sums on.
     begin : in
         A layer begins: its partial sums start at the first word. Not while `busy`.
     """
@@ -54,7 +54,7 @@ class PartialNeurons(NeuronArray):
 
     def elaborate(self, platform):
         m = super().elaborate(platform)
-        must(m, platform, ~(self.begin & self.busy), "a layer begins while steps are on their way")
+        must(m, platform, ~(self.begin & self.busy), "a layer begins while steps are in flight")
         return m
 
     def _more_members(self, levels: LevelPlanes):

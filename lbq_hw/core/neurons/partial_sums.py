@@ -24,9 +24,9 @@ class PartialSums(wiring.Component):
     Word ``step * groups + group`` holds the sums of a group, with steps numbered from 0 in each
     pass. Only the lowest `bits` of a sum are stored.
 
-    Timing. Sums given in cycle c are in ``o`` in cycle ``c + LATENCY``. They are stored by then,
-    and seen by groups given from the next cycle on. A group that is stored must not be given again
-    in the same pass.
+    Timing. Sums given in cycle c are in ``o`` in cycle ``c + LATENCY``. They are stored in that
+    cycle, and seen by groups given from the next cycle on. A group that is stored must not be given
+    again in the same pass.
 
     Parameters
     ----------
@@ -75,18 +75,18 @@ class PartialSums(wiring.Component):
         read, write = store.read, store.write
         number = Signal(ceil_log2(self._words // self._groups), init=-1)  # of the step
         layout = data.StructLayout({"sums": self.sums.shape(), "leave": 1, "at": len(read.addr)})
-        given = [Signal(layout, name=f"given_{i}", reset_less=True) for i in range(LATENCY)]
-        leaves = Signal()
-        m.d.sync += leaves.eq(self.leave)
+        in_flight = [Signal(layout, name=f"in_flight_{i}", reset_less=True) for i in range(LATENCY)]
+        leaving = Signal()
+        m.d.sync += leaving.eq(self.leave)
         m.d.comb += [
             read.addr.eq(Cat(self.group, number)),
             read.en.eq(self.valid & self.add),
-            given[0].sums.eq(self.sums),
-            given[0].leave.eq(self.valid & leaves),
-            given[0].at.eq(read.addr),
+            in_flight[0].sums.eq(self.sums),
+            in_flight[0].leave.eq(self.valid & leaving),
+            in_flight[0].at.eq(read.addr),
         ]
-        m.d.sync += [later.eq(sooner) for sooner, later in pairwise(given)]
-        m.d.sync += [write.en.eq(given[-1].leave), write.addr.eq(given[-1].at)]
+        m.d.sync += [later.eq(sooner) for sooner, later in pairwise(in_flight)]
+        m.d.sync += [write.en.eq(in_flight[-1].leave), write.addr.eq(in_flight[-1].at)]
         adds = copies(m, self.add, -(-len(self.o) // SPREAD_UNITS), name="add")
         before = data.View(kept, read.data)
         left = data.View(kept, write.data)
@@ -94,30 +94,30 @@ class PartialSums(wiring.Component):
         m.d.comb += self.o.eq(totals)
         for i, total in enumerate(totals):
             part = before[i] & adds[i // SPREAD_UNITS].replicate(self._bits).as_signed()
-            m.d.sync += total.eq(given[-1].sums[i] + part)
+            m.d.sync += total.eq(in_flight[-1].sums[i] + part)
             m.d.comb += left[i].eq(total)
         with m.If(self.begin):
             m.d.sync += number.eq(-1)
         with m.Elif(self.step):
             m.d.sync += number.eq(number + 1)
         if checked(platform):
-            self._check(m, platform, self.valid & leaves)
+            self._check(m, platform, self.valid & leaving)
         return m
 
-    def _check(self, m, platform, leaves):
-        """Check that a pass stores each word once at most."""
+    def _check(self, m, platform, leaving):
+        """Check that a pass stores each word at most once."""
         most = self._words // self._groups
         steps, done = Signal(range(most + 1)), Signal(self._groups)
         used = self.add | self.leave
         beyond = self.step & ~self.begin & used & (steps == most)
-        must(m, platform, ~beyond, "a pass has more steps than words")
+        must(m, platform, ~beyond, "a pass has more steps than the memory holds")
         with m.If(self.begin):
             m.d.sync += steps.eq(0)
         with m.Elif(self.step & used):
             m.d.sync += steps.eq(steps + 1)
-        again = done.bit_select(self.group, 1) & leaves
-        must(m, platform, ~again, "a group that was left is given again")
+        again = done.bit_select(self.group, 1) & leaving
+        must(m, platform, ~again, "a group of a step is stored twice")
         with m.If(self.begin | self.step):
             m.d.sync += done.eq(0)
-        with m.Elif(leaves):
+        with m.Elif(leaving):
             m.d.sync += done.bit_select(self.group, 1).eq(1)

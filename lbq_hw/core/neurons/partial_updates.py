@@ -14,10 +14,10 @@ __all__ = ["PartialUpdates"]
 class PartialUpdates(Updates):
     """As `Updates`, where each group of lanes has its own copy of the control registers.
 
-    A layer that stores partial sums has neither levels nor logits, and its membranes start from 0
-    in each step, so its steps never wait for them.
+    A layer that stores partial sums makes no levels and no logits and continues no membranes, so
+    its steps never wait for these.
 
-    Timing. As in `Updates`. ``i_step`` must be valid already in the cycle before its sums.
+    Timing. As in `Updates`. ``i_step`` must be valid from the cycle before its sums on.
 
     Members
     -------
@@ -27,9 +27,9 @@ class PartialUpdates(Updates):
     def elaborate(self, platform):
         m = super().elaborate(platform)
         if checked(platform):
-            known = Signal()
-            m.d.sync += known.eq(self.i_step.valid)
-            must(m, platform, ~self.i_sum.valid | known, "a step comes as late as its sums")
+            had_step = Signal()
+            m.d.sync += had_step.eq(self.i_step.valid)
+            must(m, platform, ~self.i_sum.valid | had_step, "a step is too late for its sums")
         return m
 
     def _copied(self, lanes):
@@ -51,10 +51,10 @@ class PartialUpdates(Updates):
         if no step is taken, and whether a step that is taken has to wait.
         """
         group, layer, step, given = self.o, self.layer, self.step, self.i_step.payload
-        takes, loop = self.i_sum.valid, self._loop
+        accept, loop = self.i_sum.valid, self._loop
         longest = max(loop, self._positions.planes)
         age = Signal(range(longest + 1), init=longest)  # cycles since the previous update began
-        older, young, waits, follows = Signal.like(age), Signal(), Signal(), Signal()
+        older, too_early, waits, follows = Signal.like(age), Signal(), Signal(), Signal()
         neurons = ~layer.readout & ~layer.partial_out
 
         def later(age):
@@ -76,33 +76,33 @@ class PartialUpdates(Updates):
         m.d.sync += [
             age.eq(older),
             # The step is known a cycle before it is taken.
-            young.eq(early(given.first_t, given.pool_last, later(older))),
-            group.valid.eq(Mux(takes, ~young, follows & ~ends)),
+            too_early.eq(early(given.first_t, given.pool_last, later(older))),
+            group.valid.eq(Mux(accept, ~too_early, follows & ~ends)),
         ]
-        return follows, young
+        return follows, too_early
 
-    def _turn(self, m, sums, follows, young):
+    def _turn(self, m, sums, follows, too_early):
         """Take the sums, then rotate them from group to group, and once more after the last group.
         Each group of lanes has its own copies of the enable and of the select.
         """
         lanes, units = len(sums), len(self.sums)
         parts = [range(lanes)[i : i + SPREAD_LANES] for i in range(0, lanes, SPREAD_LANES)]
         for i, part in enumerate(parts):
-            takes, lets = self.i_valids[2 * i], self.i_valids[2 * i + 1]
+            accept, lets = self.i_valids[2 * i], self.i_valids[2 * i + 1]
             turns = Signal(name=f"turns_{i}")
-            m.d.sync += turns.eq(Mux(lets, ~young, follows))
+            m.d.sync += turns.eq(Mux(lets, ~too_early, follows))
             with m.If(lets | turns):
                 m.d.sync += Cat(sums[lane] for lane in part).eq(
                     Mux(
-                        takes,
+                        accept,
                         Cat(self.i_sum.payload[lane] for lane in part),
                         Cat(sums[(lane + units) % lanes] for lane in part),
                     )
                 )
 
     def _make_rooms(self, m, left):
-        """Make the copies of ``room``. Returns `leaves` as `Updates` has it; with enough groups, it
-        comes from a register.
+        """Make the copies of ``room``. Returns `last_use` of `Updates`; with more than two groups,
+        it is a register.
         """
         group, count = self.o, len(self.rooms)
         leaving = group.valid & (left == 0) & (group.group == max(0, self._groups - 3))

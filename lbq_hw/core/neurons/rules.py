@@ -1,8 +1,8 @@
 """The circuits of the rules by which neurons change their membranes: see `lbq_hw.network.neuron`.
 
 Each circuit takes two candidates for the new membrane, with and without a spike, from the rule
-before it, and returns the same two. Whether there is a spike is known late, and selects between
-them at the end. `later` delays a value of the parameter memory by a cycle, to the cycle of U.
+before it, and returns the same two. The spike itself arrives late, and selects one of the two at
+the end. `later` delays a value of the parameter memory by a cycle, to the cycle of U.
 """
 
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ __all__ = ["Group", "Updates"]
 
 
 class Group(data.StructLayout):
-    """A group of channels on its way through the units, in one update.
+    """A group of channels in flight in the units, in one update.
 
     Members
     -------
@@ -132,8 +132,8 @@ class Updates(wiring.Component):
         first_update = Signal()
         free = Signal(init=1)
         fresh, neurons, readout = self._kind(step.first_t & first_update)
-        leaves = Signal()  # the next cycle is the last one that needs the sums
-        m.d.comb += leaves.eq(self._send(m, sums, left, first_update))
+        last_use = Signal()  # the next cycle is the last one that needs the sums
+        m.d.comb += last_use.eq(self._send(m, sums, left, first_update))
         m.d.comb += [
             group.param.eq(Cat(group.group, step.group[len(group.group) :])),
             group.last.eq(group.group == self._groups - 1),
@@ -143,7 +143,7 @@ class Updates(wiring.Component):
             group.emit.eq(step.pool_last & neurons),
             group.logits.eq(readout & step.last_t & (left == 0)),
             Cat(self.sums).eq(sums.as_value()),
-            self.room.eq(~self.i_sum.valid & (free | leaves)),
+            self.room.eq(~self.i_sum.valid & (free | last_use)),
             self.i_step.ready.eq(self.i_sum.valid),
         ]
         m.d.sync += free.eq(self.room)
@@ -162,8 +162,8 @@ class Updates(wiring.Component):
             ]
             with m.If(self.i_step.payload.first_t):
                 m.d.sync += group.time.eq(0)
-        must(m, platform, ~self.i_sum.valid | self.i_step.valid, "sums come without their step")
-        must(m, platform, ~self.i_sum.valid | free, "sums come without room for them")
+        must(m, platform, ~self.i_sum.valid | self.i_step.valid, "sums arrive without their step")
+        must(m, platform, ~self.i_sum.valid | free, "sums arrive without `room`")
         return m
 
     def _kind(self, first):
@@ -171,13 +171,12 @@ class Updates(wiring.Component):
         return first, ~self.layer.readout, self.layer.readout
 
     def _send(self, m, sums, left, _first_update):
-        """Send groups and rotate the sums. Returns `leaves` of `elaborate`."""
-        group, young = self.o, Signal()
-        m.d.comb += group.valid.eq(self.busy & ~young)
-        self._wait(m, young)
+        """Send groups and rotate the sums. Returns `last_use` of `elaborate`."""
+        group, too_early = self.o, Signal()
+        m.d.comb += group.valid.eq(self.busy & ~too_early)
+        self._wait(m, too_early)
         with m.If(group.valid):
-            # Rotate: the next group comes to the front. After the last group, all are back in
-            # place.
+            # Rotate the next group to the front. After the last group, all are back in place.
             m.d.sync += sums.as_value().eq(sums.as_value().rotate_right(len(Cat(self.sums))))
         with m.If(self.i_sum.valid):
             m.d.sync += sums.eq(self.i_sum.payload)
@@ -188,15 +187,15 @@ class Updates(wiring.Component):
         """Cycles from an update to one that continues its membranes."""
         return self._positions.loop if self._timesteps > 1 else 1
 
-    def _wait(self, m, young):
-        """Drive `young`: an update would begin too soon after the previous one."""
+    def _wait(self, m, too_early):
+        """Drive `too_early`: an update would begin too soon after the previous one."""
         group, loop = self.o, self._loop
         longest = max(loop, self._positions.planes)
         if self._groups >= longest:
             return
         age = Signal(range(longest + 1), init=longest)  # cycles since the previous update began
         early = (~group.fresh & (age < loop)) | (group.emit & (age < self.layer.planes))
-        m.d.comb += young.eq((group.group == 0) & early)
+        m.d.comb += too_early.eq((group.group == 0) & early)
         with m.If(group.valid & (group.group == 0)):
             m.d.sync += age.eq(1)
         with m.Elif(age != longest):

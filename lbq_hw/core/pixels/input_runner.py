@@ -1,4 +1,4 @@
-"""Runs the core on each input that comes as slices of plane words."""
+"""Runs the core on each input that arrives as slices of plane words."""
 
 from amaranth import Cat, Module
 from amaranth.lib import stream, wiring

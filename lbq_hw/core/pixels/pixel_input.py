@@ -20,7 +20,8 @@ class PixelInput(wiring.Component):
 
     Blocks: `Gearbox` -> `PixelWindows` -> `PixelPlanes`.
 
-    Timing. As in its blocks. ``o`` stays empty until the first rows of the kernel have come.
+    Timing. As in its blocks. Nothing is offered at ``o`` before the first rows of the kernel were
+    taken.
 
     Parameters
     ----------
@@ -37,7 +38,7 @@ class PixelInput(wiring.Component):
     last : out
         The last pixel of a run is taken in this cycle.
     working : out
-        A word was taken whose pixels are not all processed yet.
+        Not all pixels of the words that were taken are processed yet.
     pixels : stream of `Pixel`
     words : stream of words
         Pixels packed without gaps, lowest bits first. The first pixel of a run begins a new word;

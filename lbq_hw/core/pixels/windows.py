@@ -1,4 +1,4 @@
-"""Line buffer: makes the fields of view of the first layer out of a stream of pixels."""
+"""Line buffer: turns a stream of pixels into the fields of view of the first layer."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, memory, stream, wiring
@@ -78,19 +78,19 @@ class PixelWindows(wiring.Component):
         x = _Walk(m, self._layout, 1, "column")
         frame = Signal(range(self._layout.frames))
         last_frame = frame == self._layout.frames - 1
-        inside, free, step, begun, takes = Signal(), Signal(), Signal(), Signal(), Signal()
+        inside, free, step, begun, accept = Signal(), Signal(), Signal(), Signal(), Signal()
         starts = Signal(init=1)  # at the first position of a run
         m.d.comb += [
             inside.eq(y.inside & x.inside),
             free.eq(~self.o.valid | self.o.ready),
             self.restart.eq(self.i.valid & self.i.payload.first & begun),
-            # The walk over the padding before the first pixel begins when this pixel has come.
+            # At the first position of a run the walk waits for the first pixel, even in padding.
             step.eq(free & (self.i.valid | ~(inside | starts)) & ~self.restart),
             self.i.ready.eq(free & inside & ~self.restart),
-            takes.eq(self.i.valid & self.i.ready),
-            self.last.eq(takes & y.last_inside & x.last_inside & last_frame),
+            accept.eq(self.i.valid & self.i.ready),
+            self.last.eq(accept & y.last_inside & x.last_inside & last_frame),
         ]
-        with m.If(takes):
+        with m.If(accept):
             m.d.sync += begun.eq(~self.last)
         self._columns(m, y, x, step)
         with m.If(free):
@@ -162,7 +162,7 @@ class _Walk:
         self._before, self._before_high = (low - 1) % size, (high - 1) % size
         self.at = Signal(range(size), name=name)
         self.next = Signal(range(size), name=f"next_{name}")
-        # Steps until the next field of view ends here.
+        # Positions until a field of view is complete.
         self._wait = Signal(range(max(kernel, stride)), init=kernel - 1, name=f"{name}_wait")
         self.last = self.at == size - 1
         # Registers, because many signals depend on them in the same cycle.

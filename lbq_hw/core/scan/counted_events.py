@@ -1,4 +1,4 @@
-"""Turns words into events, using a count of their bits."""
+"""Turns words into events, with a count of the set bits that are left."""
 
 from amaranth import Cat, Mux, Signal
 
@@ -38,8 +38,8 @@ class CountedEventMaker(EventMaker):
 class PairEventMaker(CountedEventMaker):
     """As `CountedEventMaker`, with an event for the lowest even and the lowest odd bit of a word.
 
-    A word makes as many events as it has even set bits, or as many as it has odd set bits,
-    whichever is more. If bit 0 uses an even weight row, odd bits use odd rows, and the reverse.
+    A word with e even and o odd set bits makes ``max(e, o)`` events. If bit 0 has an even weight
+    row, even bits have even rows and odd bits odd rows; if not, the reverse.
     """
 
     def _take(self, m, word, given, word_free):

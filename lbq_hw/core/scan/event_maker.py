@@ -15,8 +15,8 @@ __all__ = ["EventMaker"]
 class EventMaker(wiring.Component):
     """Turns words into events, one per cycle, with the doublings that lead to each exponent.
 
-    The last event of a step has ``end``. If the last bit has exponent 0, its event has ``end``;
-    otherwise ``end`` goes with the last doubling, or with an event of its own.
+    The last event of a step has ``end``: the event of its last bit if this has exponent 0,
+    otherwise the last doubling, or a null event of its own.
 
     Timing. The first event of a word is offered two cycles after the word was taken. A word that
     makes n events is followed by the next word n cycles later.
@@ -41,14 +41,14 @@ class EventMaker(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         layout, given = self.i.payload.shape(), self.i.payload
-        # A reset leaves an end here, so that the first word opens a step.
+        # After a reset this is the end of a step, so that the first word begins one.
         word = Signal(layout, init={"end": 1})
         word_valid, word_free, first = Signal(), Signal(), Signal()
         due = Signal.like(word.exponent)
         made = Signal(layout)
         made_valid, made_free = Signal(), Signal()
         clear, double, null = Signal(), Signal(), Signal()
-        alone, next_alone = Signal(), Signal()  # the word has no bits: it only ends the step
+        end_only, next_end_only = Signal(), Signal()  # the word has no bits: it only ends the step
         next_exponent = Signal.like(word.exponent)
 
         doubling = due > 1
@@ -59,8 +59,8 @@ class EventMaker(wiring.Component):
         tail = word.end & word.exponent.any()
         falls = tail & (identity | ~several)
         m.d.comb += [
-            next_alone.eq(given.end & ~given.many & given.exponent[0]),
-            next_exponent.eq(Mux(next_alone, 0, given.exponent)),
+            next_end_only.eq(given.end & ~given.many & given.exponent[0]),
+            next_exponent.eq(Mux(next_end_only, 0, given.exponent)),
             made_free.eq(~made_valid | self.o.ready),
             word_free.eq(~word_valid | (made_free & last)),
             self.i.ready.eq(word_free),
@@ -78,7 +78,7 @@ class EventMaker(wiring.Component):
                     *(word[name].eq(given[name]) for name in kept),
                     word.exponent.eq(next_exponent),
                     first.eq(word.end),
-                    alone.eq(next_alone),
+                    end_only.eq(next_end_only),
                 ]
                 with m.If(word.end):
                     m.d.sync += due.eq(0)
@@ -93,8 +93,8 @@ class EventMaker(wiring.Component):
                 three = self._more_than(m, 2, word)
                 m.d.sync += word.many.eq(Mux(tail, several & ~identity, three))
                 with m.If(falls):
-                    m.d.sync += [alone.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
-        # Whether there is a next word is known late, so its bits are loaded without waiting for it.
+                    m.d.sync += [end_only.eq(1), due.eq(word.exponent), word.exponent.eq(0)]
+        # ``i.valid`` arrives late, so the bits are loaded whether or not there is a next word.
         with m.If(~word_valid | (made_free & ~doubling)):
             self._take(m, word, given, word_free)
         with m.If(made_free):
@@ -103,7 +103,7 @@ class EventMaker(wiring.Component):
                 made.eq(word),
                 clear.eq(first),
                 double.eq(due.any()),
-                null.eq(doubling | alone),
+                null.eq(doubling | end_only),
                 made.end.eq(word.end & last),
             ]
         self._make(m, word, made, made_free, identity)

@@ -3,7 +3,7 @@ each.
 
 Both stages leave read data in the memory's output register until the next stage takes them. An
 empty word or request is dropped, but only while the queue behind has room. Otherwise the memory's
-read enable would depend on all bits of a word, which are known late in the cycle.
+read enable would depend on all bits of a word, which arrive late in the cycle.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal
@@ -19,7 +19,7 @@ __all__ = ["FlagFetch", "Word", "WordFetch"]
 
 
 class Word(data.StructLayout):
-    """A word with events to make: set bits of a row, or the lanes of an identity.
+    """A word to turn into events: one event per set bit, or one for the lanes of an identity.
 
     `end` marks the last word of a step. `many` is set if the word makes several events; the
     doublings from a last word's exponent down to 0 count as events. A word with `end` and without

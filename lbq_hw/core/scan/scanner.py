@@ -53,7 +53,7 @@ class Scanner(wiring.Component):
     identities : bool
         Whether there are IDENTITY requests.
     span_queue, word_queue : int
-        Requests and words that wait for their turn, at least 2 and 3.
+        Depths of the queues of requests and of words, at least 2 and 3.
 
     Members
     -------
@@ -61,8 +61,8 @@ class Scanner(wiring.Component):
     o_event : stream of `Event`
     word, summary : the read ports of `PlaneMemory`, flipped
     word_read, span_empty : bit
-        For counters: a plane word is read; a request is dropped because no word of its span has a
-        flag.
+        Ticks for counters: a plane word is read; a request is dropped because no word of its span
+        has a flag.
     """
 
     LATENCY = TIMINGS[Profile.STANDARD].event

@@ -32,7 +32,7 @@ class SpreadWordFetch(WordFetch):
     -------
     o : stream of `Word`, always ready
     left : in
-        A word leaves the receiver: its room can be used again two cycles later.
+        A word leaves the receiver; its room is available again two cycles later.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class SpreadWordFetch(WordFetch):
         return m
 
     def _count(self, m, bits):
-        """Whether there is a bit, whether there are several events, and the counts, a cycle later:
-        of all bits, or of even and odd bits separately.
+        """A cycle later: whether any bit is set, whether the word makes several events, and the
+        counts of all bits, or of even and of odd bits.
         """
         names = self.o.payload.shape().counts
         counted = [self._count_of(m, bits[i :: len(names)], name) for i, name in enumerate(names)]
@@ -93,7 +93,7 @@ class SpreadWordFetch(WordFetch):
         return Cat(found).any(), Cat(many).any(), counts
 
     def _count_of(self, m, bits, name):
-        """Whether there is a bit, whether there are several, and how many, a cycle later."""
+        """A cycle later: whether any bit is set, whether several are, and how many."""
         parts = [bits[i : i + 8] for i in range(0, len(bits), 8)]
         one, two = (
             Signal(len(parts), name=f"at_least_{n}_{name}", reset_less=True) for n in (1, 2)

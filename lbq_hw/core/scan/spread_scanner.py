@@ -53,11 +53,11 @@ class SpreadScanner(Scanner):
         connect(m, flipped(self.i_request), requests.i)
         connect(m, requests.o, flags.i)
         m.d.comb += [
-            words.i.valid.eq(fetch.o.valid),  # there is room for it
+            words.i.valid.eq(fetch.o.valid),  # credits keep room for it
             words.i.payload.eq(fetch.o.payload),
             fetch.left.eq(words.o.valid & words.o.ready),
         ]
-        must(m, platform, words.i.ready | ~fetch.o.valid, "a word comes without room for it")
+        must(m, platform, words.i.ready | ~fetch.o.valid, "a word arrives at a full queue")
         self._connect(m, flags, spans, fetch, words, events)
         self._check(m, platform)
         return m

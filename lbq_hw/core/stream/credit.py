@@ -27,7 +27,7 @@ class Credit(wiring.Component):
     sent : in
         An item is sent; only while ``available``.
     returned : in, `returns` bits
-        Room for an item is given back, for each bit that is set.
+        For each set bit, room for one item is given back.
     available : out
         There is room for one more.
     """

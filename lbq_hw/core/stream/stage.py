@@ -6,7 +6,7 @@ __all__ = ["Stage"]
 
 
 class Stage:
-    """A pipeline stage: ``valid`` and a payload, and ``free`` if the stage can take the next item.
+    """A pipeline stage: ``valid`` and a payload, and ``free`` while its item can move on.
 
     Parameters
     ----------

@@ -125,7 +125,8 @@ class StreamAccelerator(wiring.Component):
 
     def _fork(self, m, visits, places, marks):
         """Send each mark to the neurons and, if it is a visit, its place to the row fetch, in the
-        same cycle. A queue's ``ready`` stays 1 until an item comes, so no ``valid`` is withdrawn.
+        same cycle. A queue's ``ready`` stays 1 until an item is taken, so no ``valid`` is
+        withdrawn.
         """
         visit, mark = visits.payload, visits.payload.mark
         m.d.comb += [
@@ -138,7 +139,7 @@ class StreamAccelerator(wiring.Component):
         ]
 
     def _time(self, m, host, finder, sequencer):
-        """Count the steps, and derive the position of the patrol."""
+        """Pass on the number of the step, and derive the position of the patrol from it."""
         bits = self._config.patrol_bits
         before = host.steps - 1
         m.d.comb += [

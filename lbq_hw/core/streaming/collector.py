@@ -13,8 +13,8 @@ __all__ = ["MapCollector"]
 
 
 class MapCollector(wiring.Component):
-    """Writes the planes of each tile, one per cycle, and each row of the map and of the hot map
-    once, at its end. A readout writes nothing.
+    """Writes the planes of each tile, one per cycle. Writes each row of the map and of the hot map
+    once, when the row ends. A readout writes nothing.
 
     Timing. The planes of a tile are written from the cycle after the tile's last beat on, a row in
     the cycle after the row's last beat. If the layer ends there, ``done`` is 1 in that cycle. The
@@ -84,28 +84,28 @@ class MapCollector(wiring.Component):
                 left.eq(left - 1),
                 self.o_levels.addr.eq(self.o_levels.addr + 1),
             ]
-        must(m, platform, ~(tile_ends & (left > 1)), "a tile ends before the last one is written")
+        must(m, platform, ~(tile_ends & (left > 1)), "a tile ends while another is written")
         self._rows(m, beat, group)
         return m
 
     def _rows(self, m, beat, group):
         """Accumulates the bits of a row, and writes them at its end."""
         c, layer = self._config, self.layer
-        filled, hot, fills, heats = Signal(), Signal(), Signal(), Signal()
+        filled, hot, fills, becomes_hot = Signal(), Signal(), Signal(), Signal()
         row, hot_row, number = Signal(c.columns), Signal(c.columns), Signal.like(self.o_maps.addr)
         new_row, new_hot = Signal(c.columns), Signal(c.columns)
         column = (1 << beat.column)[: c.columns]
         m.d.comb += [
             fills.eq(filled | (beat.valid & group.as_value().any())),
-            heats.eq(hot | (beat.valid & self.hot)),
+            becomes_hot.eq(hot | (beat.valid & self.hot)),
             new_row.eq(row | Mux(fills & beat.visit_end, column, 0)),
-            new_hot.eq(hot_row | Mux(heats & beat.visit_end, column, 0)),
+            new_hot.eq(hot_row | Mux(becomes_hot & beat.visit_end, column, 0)),
         ]
         m.d.sync += [self.o_maps.en.eq(0), self.done.eq(0)]
         with m.If(self.i.valid):
             m.d.sync += [
                 filled.eq(fills & ~beat.visit_end),
-                hot.eq(heats & ~beat.visit_end),
+                hot.eq(becomes_hot & ~beat.visit_end),
                 row.eq(Mux(beat.row_end, 0, new_row)),
                 hot_row.eq(Mux(beat.row_end, 0, new_hot)),
                 self.done.eq(beat.layer_end),

@@ -22,11 +22,11 @@ class VisitFinder(wiring.Component):
     For each path it ORs the map rows under the windows of an output row, and dilates the result by
     the width of a window. A column is visited if its window has a set bit, if it is hot, or if the
     patrol is there; with `always`, all columns of the layer are visited. Empty map rows are not
-    dilated. A row without a visit gives a mark that is not ``real``.
+    dilated. A row without a visit makes one mark, without ``real``.
 
-    Timing. A row takes 1 cycle. For each path it takes a cycle per row of the window, 1 to test
-    the result, and, if a bit is set, max(`left`, `right`) to dilate and 1 to pick the columns. Each
-    visit takes one cycle when it is taken.
+    Timing. A row takes 1 cycle and, unless `always`, for each path a cycle per row of the window, 1
+    to test the result, and, if a bit is set, max(`left`, `right`) to dilate and 1 to pick the
+    columns. Each mark then takes one cycle, or more until it is taken.
 
     Members
     -------
@@ -65,7 +65,8 @@ class VisitFinder(wiring.Component):
             Signal(range(-(1 << c.side_bits) - 1, 1 << (2 * c.side_bits + 1))),
         )
         path = self.paths[number]
-        within, reads, joined, here = Signal(), Signal(), Signal(c.columns), Signal(c.columns)
+        within, reads = Signal(), Signal()
+        joined, found_columns = Signal(c.columns), Signal(c.columns)
         source = (top + row)[: len(self.maps.addr)]
         m.d.comb += [
             self.maps.en.eq(0),
@@ -74,7 +75,7 @@ class VisitFinder(wiring.Component):
             within.eq((top + row >= path.row_low) & (top + row <= path.row_high)),
             self.maps.addr.eq(path.map + source),
             self.hot.addr.eq(layer.map + y),
-            here.eq(joined | Mux(reads, self.maps.data, 0)),
+            found_columns.eq(joined | Mux(reads, self.maps.data, 0)),
         ]
         last_path = Signal()
         m.d.comb += last_path.eq(number == layer.paths_last)
@@ -114,12 +115,12 @@ class VisitFinder(wiring.Component):
                     m.next = "Join"
             with m.State("Join"):
                 m.d.comb += self.maps.en.eq(within)
-                m.d.sync += [reads.eq(within), joined.eq(here), row.eq(row + 1)]
+                m.d.sync += [reads.eq(within), joined.eq(found_columns), row.eq(row + 1)]
                 with m.If(row == path.rows_last):
                     m.next = "Look"
             with m.State("Look"):
-                spread.load(m, here)
-                with m.If(~here.any()):
+                spread.load(m, found_columns)
+                with m.If(~found_columns.any()):
                     next_path(0)
                 with m.Elif((path.left | path.right).any()):
                     m.next = "Spread"

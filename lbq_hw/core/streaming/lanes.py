@@ -16,8 +16,8 @@ class StreamLanes(wiring.Component):
     """Adds the weights of an event to the sums of its lanes. Complete sums are offered, and the
     next sums begin at 0.
 
-    Timing. An event is added in the cycle after it is taken. After the last event of a tile the
-    sums are offered in that cycle, and events wait until the sums are taken.
+    Timing. An event is added in the cycle after it is taken. With the last event of a tile, the
+    sums are offered in that cycle, and later events wait until the sums are taken.
 
     Members
     -------
@@ -48,25 +48,25 @@ class StreamLanes(wiring.Component):
             rows=c.weight_rows, lanes=c.lanes, weight_bits=c.weight_bits
         )
         write, read = store.write, store.read
-        here, there, moves = Signal(StreamEvent(c)), Signal(), Signal()
+        current, current_valid, advance = Signal(StreamEvent(c)), Signal(), Signal()
         sums = Signal(data.ArrayLayout(signed(c.acc_bits), c.lanes))
         rows = data.View(data.ArrayLayout(signed(c.weight_bits), c.lanes), read.data)
         m.d.comb += [
             write.addr.eq(self.weights.addr),
             write.data.eq(self.weights.data),
             write.en.eq(self.weights.en.replicate(c.lanes)),
-            moves.eq(~(there & here.end) | self.o.ready),
-            self.i.ready.eq(moves),
+            advance.eq(~(current_valid & current.end) | self.o.ready),
+            self.i.ready.eq(advance),
             read.addr.eq(self.i.payload.row),
-            read.en.eq(self.i.valid & moves),
-            self.o.valid.eq(there & here.end),
+            read.en.eq(self.i.valid & advance),
+            self.o.valid.eq(current_valid & current.end),
         ]
-        with m.If(moves):
-            m.d.sync += [there.eq(self.i.valid), here.eq(self.i.payload)]
+        with m.If(advance):
+            m.d.sync += [current_valid.eq(self.i.valid), current.eq(self.i.payload)]
         for lane in range(c.lanes):
-            adds = here.mask[lane if c.identities else 0]
-            total = sums[lane] + Mux(adds, rows[lane] << here.shift, 0)
+            adds = current.mask[lane if c.identities else 0]
+            total = sums[lane] + Mux(adds, rows[lane] << current.shift, 0)
             m.d.comb += self.o.payload[lane].eq(total)
-            with m.If(there & moves):
-                m.d.sync += sums[lane].eq(Mux(here.end, 0, self.o.payload[lane]))
+            with m.If(current_valid & advance):
+                m.d.sync += sums[lane].eq(Mux(current.end, 0, self.o.payload[lane]))
         return m

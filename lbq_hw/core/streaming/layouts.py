@@ -163,7 +163,7 @@ class Beat(data.StructLayout):
     -------
     group : unsigned
     valid : bit
-        There is a group; otherwise the beat only passes time.
+        There is a group; otherwise the beat is empty.
     owed : unsigned
         Number of leaks since the last visit, up to this step.
     membrane, level : unsigned

@@ -29,11 +29,11 @@ class RecordLoader(wiring.Component):
         The layer is done.
     layer, paths : out
     starts : out
-        The layer begins.
+        Strobe: the layer begins.
     number : out
         Number of the layer.
     clear, clear_addr : out
-        A row of the input's map becomes 0.
+        Clear a row of the input's map.
     finished : out
     words : read port
     """

@@ -17,14 +17,13 @@ class NeuronPipe(wiring.Component):
 
     ``U = leaks(V) + bias + sum * 2**F``. The level S is the number of thresholds that U reaches, up
     to the capacity, found by a division: the largest multiple theta * 2**k is subtracted if it
-    fits, then the next smaller one, and so on. A readout keeps U; its floor must be the smallest
-    number.
+    fits, then the next smaller one, and so on. A readout keeps U; its parameter ``floor`` must be
+    the most negative number.
 
-    Timing. Membranes are read in the cycle after a beat was taken, and leak from the next cycle on.
-    A beat stays in the leak stage for one cycle per leak that it owes, at least one, but it leaves
-    early when no leak changes its membranes any more; later beats wait. After the leak nothing
-    stalls: the beat leaves at ``o`` ``planes + 4`` cycles later, and its membranes are written in
-    the same cycle.
+    Timing. A beat taken in cycle c has its membranes in c + 1, and is in the leak stage from c + 2
+    on. It stays there for one cycle per leak that it owes, at least one, but leaves with the first
+    leak that changes none of its membranes; later beats wait. After that nothing stalls: the beat
+    is at ``o`` ``planes + 4`` cycles later, and its membranes are written in the same cycle.
 
     Members
     -------
@@ -83,32 +82,32 @@ class NeuronPipe(wiring.Component):
         fetch, store = params.read_port(), params.write_port()
         asked, asked_beat = Signal(), Signal(Beat(c))
         asked_sums = Signal.like(self.sums)
-        here, beat = Signal(), Signal(Beat(c))
-        moves, leaves = Signal(), Signal()
-        takes = Signal()
+        beat_valid, beat = Signal(), Signal(Beat(c))
+        advance, leaves = Signal(), Signal()
+        accept = Signal()
         m.d.comb += [
-            moves.eq(~here | leaves),
-            self.i.ready.eq(~asked | moves),
-            takes.eq(self.i.valid & self.i.ready),
+            advance.eq(~beat_valid | leaves),
+            self.i.ready.eq(~asked | advance),
+            accept.eq(self.i.valid & self.i.ready),
             read.addr.eq(Mux(self.membranes.en, self.membranes.addr, self.i.payload.membrane)),
-            read.en.eq(takes | self.membranes.en),
+            read.en.eq(accept | self.membranes.en),
             self.membranes.data.eq(read.data),
             fetch.addr.eq(self.param),
-            fetch.en.eq(takes),
+            fetch.en.eq(accept),
             store.addr.eq(self.params.addr),
             store.data.eq(self.params.data),
             store.en.eq(self.params.en),
         ]
         with m.If(self.i.ready):
             m.d.sync += asked.eq(self.i.valid)
-        with m.If(takes):
+        with m.If(accept):
             m.d.sync += [asked_beat.eq(self.i.payload), asked_sums.eq(self.sums)]
-        with m.If(moves):
-            m.d.sync += [here.eq(asked), beat.eq(asked_beat)]
+        with m.If(advance):
+            m.d.sync += [beat_valid.eq(asked), beat.eq(asked_beat)]
 
         # Leaks, one per cycle.
         numbers = data.ArrayLayout(signed(bits), c.units)
-        v, sums, given = Signal(numbers), Signal.like(self.sums), Signal(word * self._kinds)
+        v, sums, fetched = Signal(numbers), Signal.like(self.sums), Signal(word * self._kinds)
         leaked, changes = Signal(numbers), Signal(c.units)
         m.d.comb += leaked.eq(v)
         m.d.comb += leaves.eq(1)
@@ -119,15 +118,17 @@ class NeuronPipe(wiring.Component):
                     m.d.comb += changes[i].eq(leaked[i] != v[i])
                 with m.If(beat.valid):
                     m.d.comb += leaves.eq((beat.owed <= 1) | ~changes.any())
-        with m.If(moves):
-            m.d.sync += [v.eq(read.data), sums.eq(asked_sums), given.eq(fetch.data)]
+        with m.If(advance):
+            m.d.sync += [v.eq(read.data), sums.eq(asked_sums), fetched.eq(fetch.data)]
         with m.Else():
             m.d.sync += [v.eq(leaked)]
             if c.leaks:
                 m.d.sync += beat.owed.eq(beat.owed - 1)
 
-        passes = self._shift(m, here & leaves, beat, stages=c.planes + 4)
-        found = [self._unit(m, leaked[i], sums[i], self._params(given, i)) for i in range(c.units)]
+        passes = self._shift(m, beat_valid & leaves, beat, stages=c.planes + 4)
+        found = [
+            self._unit(m, leaked[i], sums[i], self._params(fetched, i)) for i in range(c.units)
+        ]
         m.d.comb += [
             self.o.valid.eq(passes.valid),
             self.o.payload.eq(passes.payload),
@@ -142,11 +143,11 @@ class NeuronPipe(wiring.Component):
         m.d.comb += [self.levels[i].eq(unit.s) for i, unit in enumerate(found)]
         return m
 
-    def _params(self, given, i):
+    def _params(self, fetched, i):
         """Bias, theta, reset and floor of a unit."""
         c, bits = self._config, self._config.membrane_bits
         own = [
-            given.word_select(i * self._kinds + kind, bits).as_signed()
+            fetched.word_select(i * self._kinds + kind, bits).as_signed()
             for kind in range(self._kinds)
         ]
         reset = own[2] if c.resets else own[1]
@@ -214,7 +215,7 @@ class NeuronPipe(wiring.Component):
 
 
 def _leaves(value, bits):
-    """Whether a number needs more bits."""
+    """Whether a number needs more than `bits` bits."""
     high = value[bits - 1 :]
     return high.any() & ~high.all()
 

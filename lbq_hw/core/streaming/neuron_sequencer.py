@@ -17,12 +17,13 @@ class NeuronSequencer(wiring.Component):
     until the tile has as many beats as the layer requires, so that there is time to write its
     planes.
 
-    Rows come in ascending order, so it computes the addresses of a position's membranes, levels and
-    stamp by additions. The stamp is read before the first tile, and written after the last.
+    Rows come in ascending order, so the addresses of a row's membranes, levels and stamps follow by
+    additions; only the column is multiplied. The stamp is read before the first tile, and written
+    after the last.
 
     Timing. Taking the sums of a tile takes one cycle; from the next cycle on, one beat is offered
-    per cycle. A mark without a visit makes one beat, offered in the cycle in which the mark comes.
-    A mark is taken with its last beat.
+    per cycle. A mark without a visit makes one beat, offered in the first cycle in which the mark
+    is valid. A mark is taken with its last beat.
 
     Members
     -------

@@ -29,8 +29,8 @@ class StreamPort(wiring.Component):
     returns 0. The first error is kept until it is cleared.
 
     Timing. A request is decoded in one cycle and taken in the next. An event is taken when the
-    stream ``events`` takes it, and the request after a read not before the read's answer. A read is
-    answered 2 cycles after it was taken.
+    stream ``events`` takes it. The request after a read is not taken before the read is answered. A
+    read is answered 2 cycles after it was taken.
 
     Members
     -------
@@ -39,7 +39,7 @@ class StreamPort(wiring.Component):
     reads : one read port for each region that the host reads
     events : stream of event words
     step, reset : out
-        The first cycle of a step, of a reset.
+        A step, or a reset, begins: ``busy`` rises in the next cycle.
     finished : in
         The last cycle of either.
     busy : out
@@ -47,7 +47,7 @@ class StreamPort(wiring.Component):
         A membrane overflowed its width.
     layer : in
     steps : out
-        Steps since the last reset, the one that runs included.
+        Steps since the last reset, including the current one.
     """
 
     def __init__(self, config: StreamConfig):
@@ -80,33 +80,33 @@ class StreamPort(wiring.Component):
         m = Module()
         port = self.port
         regions = list(StreamRegion)
-        named = Signal(len(regions))
-        looked, known, taken, control, answers = (Signal() for _ in range(5))
-        writable = Cat(named[StreamRegion[name]] for name in (*_WRITTEN, "EVENTS")).any()
-        writable |= named[StreamRegion.REGISTERS] & control
-        readable = Cat(named[StreamRegion[name]] for name in (*_READ, "REGISTERS")).any()
-        asks = named[StreamRegion.REGISTERS] & ~port.write
-        allowed = known & Mux(port.write, writable, readable)
+        in_region = Signal(len(regions))
+        selected, address_exists, taken, control, answers = (Signal() for _ in range(5))
+        writable = Cat(in_region[StreamRegion[name]] for name in (*_WRITTEN, "EVENTS")).any()
+        writable |= in_region[StreamRegion.REGISTERS] & control
+        readable = Cat(in_region[StreamRegion[name]] for name in (*_READ, "REGISTERS")).any()
+        asks = in_region[StreamRegion.REGISTERS] & ~port.write
+        allowed = address_exists & Mux(port.write, writable, readable)
         m.d.sync += [
-            looked.eq(port.valid & ~port.ready & ~answers),
-            named.eq(Cat(port.addr[SHIFT:] == region for region in regions)),
-            known.eq(Cat(self._exists(port.addr, region) for region in regions).any()),
+            selected.eq(port.valid & ~port.ready & ~answers),
+            in_region.eq(Cat(port.addr[SHIFT:] == region for region in regions)),
+            address_exists.eq(Cat(self._exists(port.addr, region) for region in regions).any()),
             control.eq(port.addr[:SHIFT] == records.REGISTERS.index("control")),
-            answers.eq(looked & ~port.write),
+            answers.eq(selected & ~port.write),
         ]
         locked = self.busy & ~asks
-        event = looked & port.write & allowed & ~locked & named[StreamRegion.EVENTS]
+        event = selected & port.write & allowed & ~locked & in_region[StreamRegion.EVENTS]
         m.d.comb += [
-            taken.eq(looked & allowed & ~locked),
+            taken.eq(selected & allowed & ~locked),
             self.events.valid.eq(event),
             self.events.payload.eq(port.w_data),
-            port.ready.eq(looked & (~event | self.events.ready)),
+            port.ready.eq(selected & (~event | self.events.ready)),
         ]
         refused = Mux(allowed & locked, StreamError.BUSY, StreamError.ADDRESS)
-        commands = taken & port.write & named[StreamRegion.REGISTERS] & port.ready
-        self._control(m, commands, looked & ~taken, refused)
-        self._write(m, taken & port.write, named)
-        self._read(m, taken & ~port.write, answers, named)
+        commands = taken & port.write & in_region[StreamRegion.REGISTERS] & port.ready
+        self._control(m, commands, selected & ~taken, refused)
+        self._write(m, taken & port.write, in_region)
+        self._read(m, taken & ~port.write, answers, in_region)
         return m
 
     def _exists(self, addr, region):
@@ -146,7 +146,7 @@ class StreamPort(wiring.Component):
         with m.If(self.reset):
             m.d.sync += [self.steps.eq(0), self._epoch.eq(self._epoch + 1)]
 
-    def _write(self, m, writes, named):
+    def _write(self, m, writes, in_region):
         """Collect the slices of an entry, and write it with the last one."""
         c, port = self._config, self.port
         widths = records.widths(c)
@@ -160,13 +160,13 @@ class StreamPort(wiring.Component):
             m.d.comb += [
                 target.addr.eq(port.addr[bits:SHIFT]),
                 target.data.eq(Cat(*kept[: parts - 1], port.w_data)[: widths[region]]),
-                target.en.eq(writes & named[region] & ((part == parts - 1) if bits else 1)),
+                target.en.eq(writes & in_region[region] & ((part == parts - 1) if bits else 1)),
             ]
             for i in range(parts - 1):
-                with m.If(writes & named[region] & (part == i)):
+                with m.If(writes & in_region[region] & (part == i)):
                     m.d.sync += kept[i].eq(port.w_data)
 
-    def _read(self, m, reads, answers, named):
+    def _read(self, m, reads, answers, in_region):
         """Answer a read two cycles later; ``answers`` is 1 in the cycle before."""
         c, port = self._config, self.port
         values = {
@@ -185,7 +185,7 @@ class StreamPort(wiring.Component):
         register, source, part = Signal(SLICE), Signal(len(_READ)), Signal(range(most))
         found = Signal(SLICE)
         m.d.sync += [register.eq(0), self.port.r_valid.eq(answers)]
-        with m.If(reads & named[StreamRegion.REGISTERS]), m.Switch(port.addr[:4]):
+        with m.If(reads & in_region[StreamRegion.REGISTERS]), m.Switch(port.addr[:4]):
             for i, value in enumerate(table):
                 with m.Case(i):
                     m.d.sync += register.eq(value)
@@ -196,7 +196,7 @@ class StreamPort(wiring.Component):
             bits = (parts - 1).bit_length()
             m.d.comb += [
                 target.addr.eq(port.addr[bits:SHIFT]),
-                target.en.eq(reads & named[region]),
+                target.en.eq(reads & in_region[region]),
             ]
             m.d.sync += source[i].eq(target.en)
             with m.If(target.en):

@@ -14,8 +14,8 @@ __all__ = ["RowFetch"]
 class RowFetch(wiring.Component):
     """Makes a `RowItem` for every tile, path and row of the window, in this order of loops.
 
-    Timing. One row is requested per cycle, and offered in the next. A place is taken with its last
-    row.
+    Timing. One row is requested per cycle, and offered in the next cycle. A place is taken with its
+    last row.
 
     Members
     -------
@@ -48,18 +48,18 @@ class RowFetch(wiring.Component):
         row, tap = Signal(c.side_bits), Signal(address_bits(c.taps))
         tile_row = Signal(address_bits(c.weight_rows))
         path = self.paths[number]
-        here = Signal(range(-(1 << c.side_bits) - 1, 1 << (2 * c.side_bits + 1)))
+        source_row = Signal(range(-(1 << c.side_bits) - 1, 1 << (2 * c.side_bits + 1)))
         within, asks = Signal(), Signal()
         ends = {name: Signal(name=f"last_{name}") for name in ("row", "path", "tile")}
         m.d.comb += [
-            here.eq(place.row * path.row_step + path.row_init + row),
-            within.eq((here >= path.row_low) & (here <= path.row_high)),
+            source_row.eq(place.row * path.row_step + path.row_init + row),
+            within.eq((source_row >= path.row_low) & (source_row <= path.row_high)),
             ends["row"].eq(row == path.rows_last),
             ends["path"].eq(ends["row"] & (number == layer.paths_last)),
             ends["tile"].eq(ends["path"] & (tile == layer.tiles_last)),
             asks.eq(self.i.valid & (~self.o.valid | self.o.ready)),
             self.i.ready.eq(asks & ends["tile"]),
-            self.maps.addr.eq(path.map + here[: len(self.maps.addr)]),
+            self.maps.addr.eq(path.map + source_row[: len(self.maps.addr)]),
             self.rows.addr.eq(self.maps.addr),
             self.maps.en.eq(asks),
             self.rows.en.eq(asks),
@@ -103,12 +103,12 @@ class RowFetch(wiring.Component):
         line = Cat(Const(0, c.padding), self.maps.data & path.mask)
         shift = Signal(range(c.side + c.padding + 1))
         width = Cat(path.window_last >= i for i in range(c.window))
-        away = Signal()
+        outside = Signal()
         place = Signal(signed(c.side_bits + 4))
         m.d.comb += [
             place.eq(item.left + c.padding),
             shift.eq(place),
-            away.eq(place >= c.columns + c.padding),
+            outside.eq(place >= c.columns + c.padding),
             item.base.eq(self.rows.data),
-            item.bits.eq(Mux(found & ~away, (line >> shift) & width, 0)),
+            item.bits.eq(Mux(found & ~outside, (line >> shift) & width, 0)),
         ]

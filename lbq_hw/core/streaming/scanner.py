@@ -38,17 +38,17 @@ class WordScanner(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c, event = self._config, self.o.payload
-        held, there = Signal(WordItem(c)), Signal()
-        one, real, last, leaves = lowest(held.word), held.word.any(), Signal(), Signal()
+        held, held_valid = Signal(WordItem(c)), Signal()
+        one, real, last, item_done = lowest(held.word), held.word.any(), Signal(), Signal()
         lane = Signal(range(c.lanes))
         for i in range(c.lanes):
             with m.If(one[i]):
                 m.d.comb += lane.eq(i)
         m.d.comb += [
             last.eq((held.word == one) | held.identity),
-            self.o.valid.eq(there & (real | held.end)),
-            leaves.eq(Mux(real | held.end, self.o.ready & last, 1)),
-            self.i.ready.eq(~there | leaves),
+            self.o.valid.eq(held_valid & (real | held.end)),
+            item_done.eq(Mux(real | held.end, self.o.ready & last, 1)),
+            self.i.ready.eq(~held_valid | item_done),
             event.row.eq(held.row + Mux(held.identity, 0, lane)),
             event.shift.eq(held.shift),
             event.mask.eq(real.replicate(len(event.mask))),
@@ -60,5 +60,5 @@ class WordScanner(wiring.Component):
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += held.word.eq(held.word ^ one)
         with m.If(self.i.ready):
-            m.d.sync += [there.eq(self.i.valid), held.eq(self.i.payload)]
+            m.d.sync += [held_valid.eq(self.i.valid), held.eq(self.i.payload)]
         return m

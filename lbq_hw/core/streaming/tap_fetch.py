@@ -16,7 +16,7 @@ class TapFetch(wiring.Component):
     """Reads all plane words of the pixel behind each set bit of a row, from the left.
 
     For an identity it reads only the word of the tile. If the last row of a tile has no set bit, it
-    gives a word of 0. A pixel without a tap gives words of 0.
+    offers a word of 0. The words of a pixel without a tap are 0.
 
     Timing. A row is taken into a register, and stays there for one cycle per word, at least one. A
     word is offered one cycle after its read.
@@ -46,23 +46,23 @@ class TapFetch(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c = self._config
-        held, there = Signal(RowItem(c)), Signal()
+        held, held_valid = Signal(RowItem(c)), Signal()
         path = self.paths[held.path]
         plane, word = Signal(address_bits(c.most_planes)), Signal(address_bits(c.tiles))
         offset = Signal((c.tiles * c.most_planes).bit_length())
-        one, real, alone = lowest(held.bits), held.bits.any(), Signal()
+        one, real, last_bit = lowest(held.bits), held.bits.any(), Signal()
         column = Signal(address_bits(c.window))
         for i in range(c.window):
             with m.If(one[i]):
                 m.d.comb += column.eq(i)
         asks, last_plane, last_word, leaves = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            alone.eq(held.bits == one),
-            asks.eq(there & (real | held.end) & (~self.o.valid | self.o.ready)),
+            last_bit.eq(held.bits == one),
+            asks.eq(held_valid & (real | held.end) & (~self.o.valid | self.o.ready)),
             last_plane.eq(plane == path.planes_last),
             last_word.eq(last_plane & ((word == path.words_last) | path.identity)),
-            leaves.eq(Mux(real | held.end, asks & (~real | (alone & last_word)), 1)),
-            self.i.ready.eq(~there | leaves),
+            leaves.eq(Mux(real | held.end, asks & (~real | (last_bit & last_word)), 1)),
+            self.i.ready.eq(~held_valid | leaves),
             self.levels.addr.eq(held.base + (held.left + column) * path.pixel + offset),
             self.taps.addr.eq(held.tap + column),
             self.levels.en.eq(asks),
@@ -88,13 +88,13 @@ class TapFetch(wiring.Component):
                 offset.eq(first * (own.planes_last + 1) if c.identities else 0),
             ]
         with m.If(self.i.ready):
-            m.d.sync += [there.eq(self.i.valid), held.eq(self.i.payload)]
+            m.d.sync += [held_valid.eq(self.i.valid), held.eq(self.i.payload)]
         self._offer(m, asks, {
             "real": real,
             "row": held.tile_row + Mux(path.identity, 0, word * c.lanes),
             "shift": plane + path.exponent,
             "identity": path.identity,
-            "end": held.end & (~real | (alone & last_word)),
+            "end": held.end & (~real | (last_bit & last_word)),
         })  # fmt: skip
         return m
 

@@ -1,4 +1,4 @@
-"""Moves the fields of view of all paths of a layer: one addition per path and advance."""
+"""Moves the fields of view of a layer's paths, by one addition per path."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -13,7 +13,7 @@ __all__ = ["FieldsOfView"]
 
 
 class FieldsOfView(wiring.Component):
-    """Advances the field of view of one path after the other.
+    """Advances the fields of view of the paths, one path after the other.
 
     Timing. The field of view of a path that ``go`` selects in cycle c is ``done`` in cycle c + 2.
     The same path may be selected again in cycle c + 3.
@@ -22,13 +22,13 @@ class FieldsOfView(wiring.Component):
     ----------
     config : `CoreConfig`
     holds : bool
-        Whether ``moves`` and ``old`` of ``paths`` are stable until cycle c + 2. Otherwise they are
-        valid only in cycle c + 1, and registers keep them.
+        Whether ``move_fields`` and ``old`` of ``paths`` are stable until cycle c + 2.
+        Otherwise they are valid only in cycle c + 1, and registers keep them.
 
     Members
     -------
     kind : in, `Advance`
-        Stable from the first path that is selected until the last is done.
+        Stable from the first ``go`` until the last path is ``done``.
     go, path : in
         Select a path by its number in the layer.
     paths : `MovePort`
@@ -53,7 +53,7 @@ class FieldsOfView(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c, port = self._config, self.paths
-        path, old, new = port.moves, port.old, port.new
+        path, old, new = port.move_fields, port.old, port.new
 
         fetched = Signal()
         fetched_path = Signal.like(self.path)

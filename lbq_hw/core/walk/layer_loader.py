@@ -36,16 +36,15 @@ def layer_layout(config: CoreConfig) -> LayerInfo:
 class LayerLoader(wiring.Component):
     """Reads a LAYER record, one slice per cycle, and refuses an illegal one.
 
-    It refuses whatever `Record.violations` names. The error is LAYER, too, for a record with more
-    paths than `layer_paths`, for the last entry of the table without the mark `last`, and for
-    neurons whose frames do not lie at the stride of the planes. It is PARAM for parameters beyond
-    the parameter memory.
+    The error is LAYER for whatever `Record.violations` names, for more paths than `layer_paths`,
+    for the last entry of the table without `last`, and for neurons whose frames do not lie at the
+    stride of the planes. It is PARAM for parameters beyond the parameter memory.
 
-    Timing. A record has L slices, and ``load`` is 1 from cycle c on. Then ``there`` is 1 in cycle
-    ``c + L + 1``. ``ready`` is 1 from cycle ``c + L + planes_last + 3`` on (in a static layer
+    Timing. A record has L slices, and ``load`` is 1 from cycle c on. Then ``layer_valid`` is 1 in
+    cycle ``c + L + 1``. ``ready`` is 1 from cycle ``c + L + planes_last + 3`` on (in a static layer
     ``time_last`` cycles later) until the first cycle without ``load``. ``bad`` is 1 in cycle
-    ``c + L + 2``, or, for frames at a wrong stride, in cycle ``c + L + planes_last + 3``.
-    ``record_read`` of `Timing` is added to all of these.
+    ``c + L + 2``, or, for frames at a wrong stride, in cycle ``c + L + planes_last + 3``. All of
+    these are ``record_read`` cycles later, see `Timing`.
 
     Members
     -------
@@ -53,17 +52,17 @@ class LayerLoader(wiring.Component):
     number : in
         Number of the layer; stable while loading.
     load : in
-        Level: rises while neither ``ready`` nor ``bad`` is 1, and stays until one of them is.
-    there : out
-        One cycle, the first in which ``layer`` is valid.
+        Level: rises only while ``ready`` and ``bad`` are 0, and stays 1 until one of them is 1.
+    layer_valid : out
+        Strobe: the first cycle in which ``layer`` is valid.
     layer : out
         The record; stable until the next ``load``.
     info : out, `LayerInfo`
-        The fields that the blocks behind the walker need; stable as long as ``layer``.
+        The fields that the blocks behind the walker need; stable while ``layer`` is.
     ready : out
-        The layer is legal, and the outputs below are valid as long as ``layer``.
+        The layer is legal; the outputs below are valid as long as ``layer`` is.
     bad, error : out
-        One cycle: the layer is illegal, with its `ErrorCode`.
+        Strobe: the layer is illegal, with its `ErrorCode`.
     readout : out
         The flag of ``layer``.
     paths_last : out
@@ -82,7 +81,7 @@ class LayerLoader(wiring.Component):
                 "table": In(table),
                 "number": In(address_bits(config.layers)),
                 "load": In(1),
-                "there": Out(1),
+                "layer_valid": Out(1),
                 "layer": Out(records.layout(isa.LAYER, config)),
                 "info": Out(layer_layout(config)),
                 "ready": Out(1),
@@ -112,7 +111,7 @@ class LayerLoader(wiring.Component):
                 with m.If(complete):
                     m.next = "LOOK"
             with m.State("LOOK"):
-                m.d.comb += self.there.eq(1)
+                m.d.comb += self.layer_valid.eq(1)
                 m.d.sync += [
                     self.paths_last.eq(layer.path_last - layer.path_first),
                     bad_layer.eq(
@@ -177,28 +176,32 @@ class LayerLoader(wiring.Component):
         ]
 
     def _read(self, m, read, complete):
-        """Fill `layer` while `read`; `complete` with the last of its slices."""
+        """Store the slices of `layer` while `read`; the last one is stored with `complete`."""
         c = self._config
         record, parts = self.layer.as_value(), isa.LAYER.slices(c)
         behind = timing(c).record_read
         cycles = parts + behind
-        asked, there, there_part = Signal(range(cycles + 1)), Signal(), Signal(range(cycles))
-        given = self.table.data
+        asked, record_valid, record_part = (
+            Signal(range(cycles + 1)),
+            Signal(),
+            Signal(range(cycles)),
+        )
+        table_data = self.table.data
         m.d.comb += [
             self.table.en.eq(read & ~complete),
             self.table.addr.eq(Cat(asked[: Table.LAYERS.part_bits(c)], self.number)),
             complete.eq(asked == cycles),
         ]
-        m.d.sync += [there.eq(self.table.en), there_part.eq(asked), asked.eq(0)]
+        m.d.sync += [record_valid.eq(self.table.en), record_part.eq(asked), asked.eq(0)]
         with m.If(self.table.en):
             m.d.sync += asked.eq(asked + 1)
-        there = delayed(m, there, behind, name="there")
-        there_part = delayed(m, there_part, behind, name="there_part")
-        given = delayed(m, given, behind, name="given")
-        with m.If(there):
+        record_valid = delayed(m, record_valid, behind, name="record_valid")
+        record_part = delayed(m, record_part, behind, name="record_part")
+        table_data = delayed(m, table_data, behind, name="table_data")
+        with m.If(record_valid):
             for i in range(parts):
-                with m.If(there_part == i):
-                    m.d.sync += record[SLICE * i : SLICE * (i + 1)].eq(given)
+                with m.If(record_part == i):
+                    m.d.sync += record[SLICE * i : SLICE * (i + 1)].eq(table_data)
 
 
 class PassLoader(LayerLoader):

@@ -31,7 +31,7 @@ class LoopState(data.StructLayout):
     -------
     tile : unsigned
     first_t, last_t : bit
-        The first timestep, and the last that has a step of its own.
+        The first timestep; the last timestep that has a step, in a static layer the only one.
     pool_first, pool_last : bit
         The first and the last position of the max-pool window that lies inside the layer.
     """
@@ -51,12 +51,13 @@ class LoopState(data.StructLayout):
 class Loops(wiring.Component):
     """Counts through the loops of `lbq_hw.isa`: rows, columns, tiles, pool positions, timesteps.
 
-    Positions of a pool window above the layer's first row or left of its first column are visited
-    with ``here`` at 0. Positions below the last row or right of the last column are skipped.
+    Positions of a pool window above the layer's first row or left of its first column are counted,
+    but ``step_exists`` is 0 there. Positions below the last row or right of the last column are
+    skipped.
 
     Timing. After ``start`` or ``go`` in cycle c, ``kind`` and ``state.tile`` are valid from cycle
-    c + 1 on, ``here`` and the rest of ``state`` from c + 2 on, and ``following`` from c + 3 on. The
-    next ``go`` may come in c + 3.
+    c + 1 on, ``step_exists`` and the rest of ``state`` from c + 2 on, and ``following`` from c + 3
+    on. The next ``go`` is allowed in c + 3.
 
     Members
     -------
@@ -70,7 +71,7 @@ class Loops(wiring.Component):
         The loop that advanced last.
     following : out, `Advance`
         The loop that advances next; END after the last position of the layer.
-    here : out
+    step_exists : out
         There is a step at this position.
     state : out, `LoopState`
     """
@@ -84,7 +85,7 @@ class Loops(wiring.Component):
                 "go": In(1),
                 "kind": Out(Advance),
                 "following": Out(Advance),
-                "here": Out(1),
+                "step_exists": Out(1),
                 "state": Out(LoopState(config)),
             }
         )
@@ -117,7 +118,7 @@ class Loops(wiring.Component):
         return m
 
     def _look(self, m, at):
-        """Find where this position is, and a cycle later which loop advances next."""
+        """Locate this position; a cycle later, select the loop that advances next."""
         c, layer, state = self._config, self.layer, self.state
         y_in, x_in = Signal(), Signal()
         y_first, x_first = Signal(), Signal()
@@ -137,12 +138,12 @@ class Loops(wiring.Component):
         several = c.timesteps > 1
         m.d.sync += state.last_t.eq((at.t == layer.time_last) | layer.static if several else 1)
         m.d.comb += [
-            self.here.eq(y_in & x_in),
+            self.step_exists.eq(y_in & x_in),
             state.first_t.eq(at.t == 0),
             state.pool_first.eq(y_first & x_first),
             state.pool_last.eq(y_last & x_last),
         ]
-        with m.If(self.here & ~state.last_t if several else 0):
+        with m.If(self.step_exists & ~state.last_t if several else 0):
             m.d.sync += self.following.eq(Advance.TIMESTEP)
         with m.Elif(y_in & ~x_last):
             m.d.sync += self.following.eq(Advance.WINDOW_COLUMN)

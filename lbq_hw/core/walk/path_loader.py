@@ -25,9 +25,9 @@ class PathLoader(wiring.Component):
     ``paths * Q + 1`` cycles, from c + 1 until the last record is complete. Path n of the layer is
     on ``o`` in cycle ``c + (n + 1) * Q + 2``, and the last path stays there until the next
     ``start``. An illegal record ends the load at once, and ``bad`` is 1 in the cycle after it; for
-    the last record of a layer this is the second cycle without ``loading``. With external memory,
-    records come a cycle later and ``loading`` is 1 for one cycle more, because a register follows
-    the memory.
+    the last record of a layer this is the second cycle without ``loading``. With external memory a
+    register follows the memory: records come a cycle later, and ``loading`` is 1 for one cycle
+    more.
 
     Parameters
     ----------
@@ -69,32 +69,32 @@ class PathLoader(wiring.Component):
         parts, part_bits = isa.PATH.slices(c), Table.PATHS.part_bits(c)
         record, complete = self.o.record.as_value(), self.o.en
 
-        # A slice is requested, arrives, and goes into its place; the last slice completes a record.
-        asking, there = Signal(), Signal()
-        part, part_there = Signal(range(parts)), Signal(range(parts))
+        # Each slice is requested, read, and stored in `record`; the last slice completes a record.
+        asking, record_valid = Signal(), Signal()
+        part, record_part = Signal(range(parts)), Signal(range(parts))
         number, at = Signal.like(self.o.path), Signal.like(self.first)
         number_there = Signal.like(number)
         last_part, illegal = Signal(), Signal()
         behind = timing(c).record_read
-        ways = [asking]  # the request, until the table answers it
+        in_flight = [asking]  # the request, until the table answers it
         for cycle in range(behind):
-            ways.append(Signal(name=f"way_{cycle}"))
-            m.d.sync += ways[-1].eq(ways[-2])
+            in_flight.append(Signal(name=f"in_flight_{cycle}"))
+            m.d.sync += in_flight[-1].eq(in_flight[-2])
         sent_part = delayed(m, part, behind, name="sent_part")
         sent_number = delayed(m, number, behind, name="sent_number")
-        given = delayed(m, self.table.data, behind, name="given")
+        table_data = delayed(m, self.table.data, behind, name="table_data")
         m.d.comb += [
             self.table.en.eq(asking),
             self.table.addr.eq(Cat(part, at) if part_bits else at),
-            last_part.eq(part_there == parts - 1),
+            last_part.eq(record_part == parts - 1),
             illegal.eq(complete & records.illegal(isa.PATH, c, self.o.record)),
-            self.loading.eq(Cat(ways).any() | there),
+            self.loading.eq(Cat(in_flight).any() | record_valid),
         ]
         m.d.sync += [
-            there.eq(ways[-1]),
-            part_there.eq(sent_part),
+            record_valid.eq(in_flight[-1]),
+            record_part.eq(sent_part),
             number_there.eq(sent_number),
-            complete.eq(there & last_part),
+            complete.eq(record_valid & last_part),
             self.o.path.eq(number_there),
         ]
         with m.If(asking):
@@ -102,17 +102,17 @@ class PathLoader(wiring.Component):
             with m.If(part == parts - 1):
                 m.d.sync += [part.eq(0), number.eq(number + 1), at.eq(at + 1)]
                 m.d.sync += asking.eq(at != self.last)
-        with m.If(there):
+        with m.If(record_valid):
             for i in range(parts):
                 place = record[SLICE * i : SLICE * (i + 1)]
-                with m.If(part_there == i):
-                    m.d.sync += place.eq(given)
+                with m.If(record_part == i):
+                    m.d.sync += place.eq(table_data)
         with m.If(illegal):
-            m.d.sync += [asking.eq(0), there.eq(0), complete.eq(0)]
+            m.d.sync += [asking.eq(0), record_valid.eq(0), complete.eq(0)]
             m.d.sync += [self.bad.eq(1), self.bad_at.eq(self.first + self.o.path)]
         with m.If(self.start):
-            m.d.sync += [asking.eq(1), there.eq(0), complete.eq(0), self.bad.eq(0)]
+            m.d.sync += [asking.eq(1), record_valid.eq(0), complete.eq(0), self.bad.eq(0)]
             m.d.sync += [part.eq(0), number.eq(0), at.eq(self.first)]
         with m.If(illegal | self.start):
-            m.d.sync += [way.eq(0) for way in ways[1:]]
+            m.d.sync += [bit.eq(0) for bit in in_flight[1:]]
         return m

@@ -30,7 +30,7 @@ SLOTS = 2
 
 
 class LoadPort(wiring.Signature):
-    """A PATH record as it was read, with its number in the layer; stable until the next record.
+    """A PATH record, with its number in the layer; stable until the next record.
 
     Members
     -------
@@ -57,7 +57,7 @@ class MovePort(wiring.Signature):
     -------
     en, path
         Select a path by its number in the layer, in cycle c.
-    moves, old
+    move_fields, old
         The path's `MOVE_FIELDS` and its current `FieldOfView`, in cycle c + 1.
     done, done_path, new
         The next `FieldOfView` of path ``done_path``.
@@ -69,7 +69,7 @@ class MovePort(wiring.Signature):
             {
                 "en": Out(1),
                 "path": Out(path_bits),
-                "moves": In(records.layout(isa.PATH, config, MOVE_FIELDS)),
+                "move_fields": In(records.layout(isa.PATH, config, MOVE_FIELDS)),
                 "old": In(FieldOfView(config)),
                 "done": Out(1),
                 "done_path": Out(path_bits),
@@ -111,7 +111,7 @@ def _freed(config: CoreConfig, release: Value) -> Value:
 
 
 def _members(config: CoreConfig) -> dict[str, wiring.Member]:
-    """The ports that both stores have."""
+    """Members common to both stores."""
     return {
         "load": In(LoadPort(config)),
         "move": In(MovePort(config)),
@@ -119,14 +119,14 @@ def _members(config: CoreConfig) -> dict[str, wiring.Member]:
         "free": Out(1),
         "open": In(1),
         "fetch": In(FetchPort(config)),
-        "only": Out(records.layout(isa.PATH, config, SCAN_FIELDS)),
+        "scan_fields": Out(records.layout(isa.PATH, config, SCAN_FIELDS)),
     }
 
 
 class OnePath(wiring.Component):
     """Holds the only path of a layer: its fields in the loader, its states in registers.
 
-    Reads take no time: the outputs are stable from the ``load`` or ``open`` on.
+    Reads have no latency: the outputs do not depend on ``en``.
 
     Timing. Fields are valid with their ``load``. A field of view that is ``done`` in cycle c is
     ``old`` from cycle c + 1 on. A step's state is valid from two cycles after its ``open``, or from
@@ -149,12 +149,12 @@ class OnePath(wiring.Component):
         Paths of a step can be read from the cycle after its ``open`` on, but not before the cycle
         of the previous step's ``release``. The step's own ``release`` comes two cycles after its
         ``open``, or later.
-    only : out
+    scan_fields : out
         The `SCAN_FIELDS` of the layer's only path.
     """
 
     holds = True
-    """Whether ``moves`` and ``old`` stay until the field of view has moved."""
+    """Whether ``move_fields`` and ``old`` stay until the field of view has moved."""
 
     def __init__(self, config: CoreConfig):
         self._config = config
@@ -164,9 +164,9 @@ class OnePath(wiring.Component):
         m = Module()
         record, move, fetch = self.load.record, self.move, self.fetch
         tile = Signal.like(self.tile)
-        m.d.comb += [move.moves[name].eq(record[name]) for name in MOVE_FIELDS]
-        m.d.comb += [self.only[name].eq(record[name]) for name in SCAN_FIELDS]
-        m.d.comb += fetch.fields.eq(self.only)
+        m.d.comb += [move.move_fields[name].eq(record[name]) for name in MOVE_FIELDS]
+        m.d.comb += [self.scan_fields[name].eq(record[name]) for name in SCAN_FIELDS]
+        m.d.comb += fetch.fields.eq(self.scan_fields)
         with m.If(move.done):
             m.d.sync += [move.old.eq(move.new), tile.eq(self.tile)]
 
@@ -181,8 +181,8 @@ class OnePath(wiring.Component):
         with m.If(take):
             m.d.sync += fetch.state.number.eq(tile)
             m.d.sync += [fetch.state[name].eq(move.old[name]) for name in SEEN]
-        must(m, platform, ~(self.load.en & (full | pending)), "a path is loaded in an open step")
-        must(m, platform, self.free | ~move.done, "a field of view moves without a slot")
+        must(m, platform, ~(self.load.en & (full | pending)), "a path is loaded during a step")
+        must(m, platform, self.free | ~move.done, "a field of view moves while no slot is free")
         return m
 
 
@@ -197,12 +197,12 @@ class ManyPaths(wiring.Component):
     load, move, tile, free, open, fetch : as in `OnePath`
         But ``done`` may come in any cycle in which its step has a slot: from the first cycle with
         ``free`` to the cycle of ``open``.
-    only : out
+    scan_fields : out
         Undefined.
     """
 
     holds = False
-    """Whether ``moves`` and ``old`` stay until the field of view has moved."""
+    """Whether ``move_fields`` and ``old`` stay until the field of view has moved."""
 
     def __init__(self, config: CoreConfig):
         self._config = config
@@ -212,7 +212,7 @@ class ManyPaths(wiring.Component):
         m = Module()
         load, move, fetch = self.load, self.move, self.fetch
         for name, shown, ask in (
-            ("moves", move.moves, move),
+            ("move_fields", move.move_fields, move),
             ("scans", fetch.fields, fetch),
         ):
             write, read = self._memory(m, name, shown.shape())

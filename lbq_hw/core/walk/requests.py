@@ -25,25 +25,25 @@ class Requests(wiring.Component):
     """Turns placed runs into scan requests, one for each summary word that a run touches.
 
     A run is first clipped to the bounds of its path. A run of which nothing is left makes no
-    request. The end of a step goes with the last request of its last run; if this run makes no
-    request, an END request is made for it.
+    request. The last request of a step's last run has ``end``; if this run makes no request, an END
+    request takes its place.
 
     Timing. One request per cycle; a run without requests takes one cycle. The first request of a
     run is offered 3 cycles after the run was taken. ``i.ready`` depends on ``o.ready`` of the same
     cycle.
 
     Errors. If a run reaches beyond the plane memory, ``outside`` rises and stays until ``clear``.
-    This run and all later ones are dropped, but the ends of steps are not.
+    This run and all later ones are dropped; every step still has its end.
 
     Members
     -------
     i : stream of `PlacedRun`
-    only : in
+    scan_fields : in
         The `SCAN_FIELDS` of the layer's only path, if items do not carry them; stable while the
         layer runs.
     o : stream of `ScanRequest`
     closed : out
-        The end of a step is taken.
+        The last request of a step is taken in this cycle.
     outside : out
     clear : in
     stop : in
@@ -62,7 +62,7 @@ class Requests(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(PlacedRun(config))),
-                "only": In(records.layout(isa.PATH, config, SCAN_FIELDS)),
+                "scan_fields": In(records.layout(isa.PATH, config, SCAN_FIELDS)),
                 "o": Out(stream.Signature(request)),
                 "closed": Out(1),
                 "outside": Out(1),
@@ -78,7 +78,7 @@ class Requests(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         clipped, ranged, cut = (Signal(layout) for layout in self._stages())
-        # All requests of the last stage's run must be taken before the stages move on.
+        # The stages advance only when all requests of the last stage's run have been taken.
         move = self.i.ready
         m.d.comb += move.eq(~cut.valid | (self.o.ready & ~cut.goes_on))
         self._clip(m, move, clipped)
@@ -113,37 +113,37 @@ class Requests(wiring.Component):
 
     def _kind(self, stage):
         """The kind of path of the run in a stage."""
-        return PathKind.of(self._config, path_of(stage, self.only))
+        return PathKind.of(self._config, path_of(stage, self.scan_fields))
 
     def _follow(self, m, stage, before, *names):
         m.d.sync += [stage[name].eq(before[name]) for name in ("end", "exponent", *names)]
-        m.d.sync += carry(stage, path_of(before, self.only))
+        m.d.sync += carry(stage, path_of(before, self.scan_fields))
 
     def _clip(self, m, move, clipped):
         """Clip a run to its bounds.
 
-        The sums keep all their bits, so that comparisons are right. A run that lies outside the
-        plane is dropped here; a run of which clipping leaves nothing, in the next stage.
+        The sums are wide enough for exact comparisons. A run outside the plane is dropped here; a
+        run that is empty after clipping is dropped in the next stage.
         """
         c, placed = self._config, self.i.payload
-        path, kind = path_of(placed, self.only), self._kind(placed)
+        path, kind = path_of(placed, self.scan_fields), self._kind(placed)
         right = Signal(signed(len(placed.left) + 1))
-        above, below, beside = Signal(), Signal(), Signal()
+        above, below, left_of = Signal(), Signal(), Signal()
         beyond, none = Signal(), Signal()
-        astray = above | beside | (placed.left > path.column_high)
+        outside_plane = above | left_of | (placed.left > path.column_high)
         lane_0 = placed.left + (placed.number << c.lane_log2)
         m.d.comb += [
             right.eq(placed.left + placed.length_last),
             above.eq(placed.top < path.row_low),
             below.eq(placed.top > path.row_high),
-            beside.eq(placed.left < path.column_low),
+            left_of.eq(placed.left < path.column_low),
             beyond.eq(
                 placed.top[-1]
                 | right[-1]
                 | (~above & placed.top[len(path.row_low) :].any())
-                | (~beside & placed.left[len(path.column_low) :].any())
+                | (~left_of & placed.left[len(path.column_low) :].any())
             ),
-            none.eq(placed.none | beyond | self.stop | (kind.identity & astray)),
+            none.eq(placed.none | beyond | self.stop | (kind.identity & outside_plane)),
         ]
         with m.If(above | below):
             m.d.comb += none.eq(1)
@@ -153,7 +153,7 @@ class Requests(wiring.Component):
                 clipped.place.eq(placed.base + placed.top),
                 clipped.valid.eq(self.i.valid & (placed.end | ~none)),
                 clipped.none.eq(none),
-                clipped.low.eq(Mux(beside, path.column_low, placed.left)),
+                clipped.low.eq(Mux(left_of, path.column_low, placed.left)),
                 clipped.high.eq(Mux(right > path.column_high, path.column_high, right)),
                 clipped.row.eq(placed.weight - Mux(kind.identity, 0, placed.left)),
             ]
@@ -197,8 +197,8 @@ class Requests(wiring.Component):
     def _cut(self, m, move, ranged, cut):
         """Offer a run span by span.
 
-        `goes_on` tells that there is a run and `more` is not 0. It is a register, because a
-        comparison in the same cycle would be in the critical path.
+        `goes_on`: there is a run, and `more` is not 0. It is a register, because this comparison
+        would be in the critical path.
         """
         kind = self._kind(ranged)
         ahead = (ranged.offset << self._config.word_log2)[: len(ranged.row)]

@@ -22,24 +22,24 @@ __all__ = ["RunFetch", "SpreadRunFetch", "TapeRunFetch", "run_fetch"]
 
 
 class RunFetch(wiring.Component):
-    """Turns a segment into its placed runs; the end of a step goes with its last run.
+    """Turns a segment into its placed runs; the last run of a step has ``end``.
 
     Timing. One run per cycle; the first run of a segment is offered 2 cycles after the segment was
     taken. ``i.ready`` depends on ``o.ready`` of the same cycle, which enables the whole block.
 
     Errors. An illegal RUN is dropped, together with all later ones; every step still has its end.
-    ``dropping`` is 1 from then until ``clear``.
+    ``dropping`` is 1 from the cycle after ``bad`` until ``clear``.
 
     Members
     -------
     i : stream of `FetchedSegment`
-    only : in, as in `Segments`
+    scan_fields : in, as in `Segments`
     runs : read port of a RUN record, flipped
     o : stream of `PlacedRun`
     stop, clear : in, as in `Segments`
     dropping : out
     bad, bad_at : out
-        One cycle: this record is the first that is illegal.
+        Strobe: record `bad_at` is the first that is illegal.
     """
 
     def __init__(self, config: CoreConfig):
@@ -49,7 +49,7 @@ class RunFetch(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(FetchedSegment(config))),
-                "only": In(records.layout(isa.PATH, config, SCAN_FIELDS)),
+                "scan_fields": In(records.layout(isa.PATH, config, SCAN_FIELDS)),
                 "runs": In(memory.ReadPort.Signature(addr_width=run_bits, shape=run)),
                 "o": Out(stream.Signature(PlacedRun(config))),
                 "stop": In(1),
@@ -64,7 +64,8 @@ class RunFetch(wiring.Component):
         m = Module()
         c, run, move = self._config, self.runs.data, self.o.ready
         run_bits, placed = address_bits(c.runs), PlacedRun(c)
-        # Each run of a segment is requested, arrives a cycle later, and is offered.
+        # Each run of a segment is requested; its data arrive a cycle later, and are offered after
+        # that.
         carried = ("base", "number", "exponent")
         members = {
             "valid": 1,
@@ -78,7 +79,10 @@ class RunFetch(wiring.Component):
         asked = Signal(data.StructLayout(item_members(c, members, (*RUN_FIELDS, "run_last"))))
         offered = Signal(data.StructLayout({"valid": 1, "bad": 1, "index": run_bits}))
         offer = Signal(placed)
-        given_path, asked_path = path_of(self.i.payload, self.only), path_of(asked, self.only)
+        given_path, asked_path = (
+            path_of(self.i.payload, self.scan_fields),
+            path_of(asked, self.scan_fields),
+        )
         identity = PathKind.of(c, asked_path).identity
         last, next_run, none = Signal(), Signal(run_bits), Signal()
         self._find_last(m, last, asked, given_path, asked_path)
@@ -113,7 +117,7 @@ class RunFetch(wiring.Component):
         return m
 
     def _look_at(self, run, offered):
-        """Returns what is stored with an offered run, and whether that run is illegal."""
+        """Returns the assignment of a register beside `offer`, and whether its run is illegal."""
         return offered.bad.eq(records.illegal(isa.RUN, self._config, run)), offered.bad
 
     def _find_last(self, m, last, asked, _given_path, asked_path):
@@ -150,8 +154,8 @@ class RunFetch(wiring.Component):
 
 
 class SpreadRunFetch(RunFetch):
-    """As `RunFetch`, for cores whose weights fill the chip, so that the RUN table may be far away:
-    a register holds a run before its fields are used.
+    """As `RunFetch`, for cores whose weights fill the chip: the RUN table may be far away, so a run
+    is registered before it is checked.
     """
 
     def _look_at(self, run, _offered):
@@ -160,15 +164,15 @@ class SpreadRunFetch(RunFetch):
 
 
 class TapeRunFetch(RunFetch):
-    """As `RunFetch`, for a core with external memory, where many blocks wait for a segment's last
-    run: "last" is found while the run is requested, and comes from a register.
+    """As `RunFetch`, for a core with external memory: whether a run is the last of its segment is
+    found in the cycle of its request, and kept in a register, because many blocks depend on it.
     """
 
     def _find_last(self, m, last, asked, given_path, asked_path):
-        known, given = Signal(init=1), self.i.payload
-        m.d.comb += last.eq(known)
+        known_last, given = Signal(init=1), self.i.payload
+        m.d.comb += last.eq(known_last)
         with m.If(self.o.ready):
-            m.d.sync += known.eq(
+            m.d.sync += known_last.eq(
                 Mux(
                     last,
                     ~self.i.valid | given.none | (given_path.run_first == given_path.run_last),

@@ -14,14 +14,15 @@ __all__ = ["SegmentFetch"]
 
 
 class SegmentFetch(wiring.Component):
-    """Goes through the SEGMENT records of the layer once for every step that is open.
+    """Reads the SEGMENT records of the layer once for every open step.
 
     Timing. One segment per cycle. The first segment of a step is offered 3 cycles after ``open``,
     if nothing is ahead of it. ``o.ready`` enables the whole block.
 
     Errors. A SEGMENT is refused if it is illegal, if its path does not exist in the layer, or if
     its exponent is larger than the previous segment's in the layer. It is dropped together with all
-    later segments; every step still has its end. ``dropping`` is 1 from then until ``clear``.
+    later segments; every step still has its end. ``dropping`` is 1 from the cycle after ``bad``
+    until ``clear``.
 
     Members
     -------
@@ -33,7 +34,7 @@ class SegmentFetch(wiring.Component):
     o : stream of `FetchedSegment`
     dropping : out
     bad, bad_at : out
-        One cycle: this record is the first that is illegal.
+        Strobe: record `bad_at` is the first that is illegal.
     """
 
     def __init__(self, config: CoreConfig):
@@ -61,8 +62,8 @@ class SegmentFetch(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         c, out, segment = self._config, self.o.payload, self.segments.data
-        # A segment is requested, then arrives and is checked, then is offered with path and state.
-        there = Signal(
+        # A segment is requested, then read and checked, then offered with its path and state.
+        fetched = Signal(
             data.StructLayout(
                 {"valid": 1, "end": 1, "none": 1, "slot": 1, "index": address_bits(c.segments)}
             )
@@ -82,27 +83,27 @@ class SegmentFetch(wiring.Component):
         feed, illegal, rising, none = self.o.ready, Signal(), Signal(), Signal()
         m.d.comb += [
             self.paths.en.eq(feed),
-            self.paths.slot.eq(there.slot),
+            self.paths.slot.eq(fetched.slot),
             self.paths.path.eq(segment.path),
             self.paths.release.eq(feed & offered.valid & offered.end),
-            # The previous segment of its step is at the output.
+            # `offered` is the previous segment, of the same step unless it has ``end``.
             rising.eq(offered.valid & ~offered.end & (segment.exponent > offered.exponent)),
             illegal.eq(
                 records.illegal(isa.SEGMENT, c, segment) | (segment.path > self.paths_last) | rising
             ),
-            none.eq(there.none | illegal | self.dropping),
-            self.bad.eq(feed & there.valid & ~there.none & illegal & ~self.failed),
-            self.bad_at.eq(there.index),
+            none.eq(fetched.none | illegal | self.dropping),
+            self.bad.eq(feed & fetched.valid & ~fetched.none & illegal & ~self.failed),
+            self.bad_at.eq(fetched.index),
             self.o.valid.eq(offered.valid),
             out.state.eq(self.paths.state),
         ]
         m.d.comb += carry(out, self.paths.fields)
         names = ("base", "weight", "exponent")
         m.d.comb += [out[name].eq(offered[name]) for name in ("end", "none", *names)]
-        self._ask(m, there)
+        self._ask(m, fetched)
         with m.If(feed):
-            m.d.sync += offered.valid.eq(there.valid & (there.end | ~none))
-            m.d.sync += [offered.end.eq(there.end), offered.none.eq(none)]
+            m.d.sync += offered.valid.eq(fetched.valid & (fetched.end | ~none))
+            m.d.sync += [offered.end.eq(fetched.end), offered.none.eq(none)]
             m.d.sync += [offered[name].eq(segment[name]) for name in names]
         with m.If(self.bad):
             m.d.sync += self.dropping.eq(1)
@@ -110,7 +111,7 @@ class SegmentFetch(wiring.Component):
             m.d.sync += self.dropping.eq(0)
         return m
 
-    def _ask(self, m, there):
+    def _ask(self, m, fetched):
         """Request the layer's segments in turn, or only the step's end."""
         feed = self.o.ready
         at = Signal.like(self.segment_first)
@@ -124,8 +125,12 @@ class SegmentFetch(wiring.Component):
         ]
         m.d.sync += waiting.eq(waiting + self.open - (feed & issue & closing))
         with m.If(feed):
-            m.d.sync += [there.valid.eq(issue), there.end.eq(closing), there.none.eq(self.failed)]
-            m.d.sync += [there.slot.eq(slot), there.index.eq(at)]
+            m.d.sync += [
+                fetched.valid.eq(issue),
+                fetched.end.eq(closing),
+                fetched.none.eq(self.failed),
+            ]
+            m.d.sync += [fetched.slot.eq(slot), fetched.index.eq(at)]
             with m.If(issue & closing):
                 m.d.sync += [at.eq(self.segment_first), slot.eq(~slot)]
             with m.Elif(issue):

@@ -23,7 +23,7 @@ class Segments(wiring.Component):
 
     Errors. A SEGMENT that `SegmentFetch` refuses or an illegal RUN is dropped together with all
     later ones. Every open step, and every step opened later, still gets its end, as a run with
-    ``none``. ``error`` tells the first error in program order, once all earlier runs have been
+    ``none``. ``error`` is the first error in program order, once all earlier runs have been
     offered. ``stop`` drops runs in the same way.
 
     Members
@@ -31,16 +31,16 @@ class Segments(wiring.Component):
     i_record : stream of `RecordSlice`, always ready
     paths : `FetchPort`
         Reads the paths of an open step.
-    only : in
+    scan_fields : in
         The `SCAN_FIELDS` of the layer's only path, if items do not carry them; stable while steps
         are open.
     segment_first, segment_last, paths_last : in
         The layer's first and last SEGMENT record, and its number of paths minus 1; stable while
         steps are open.
     begin : in
-        A layer begins: no step is open.
+        A layer begins; only while no step is open.
     clear : in
-        Forget errors.
+        Clear the error.
     open : in
         Another step begins; `SLOTS` steps can wait.
     stop : in
@@ -63,7 +63,7 @@ class Segments(wiring.Component):
             {
                 "i_record": In(slice_stream(config)),
                 "paths": Out(self._segment_fetch.paths.signature),
-                "only": In(self._run_fetch.only.shape()),
+                "scan_fields": In(self._run_fetch.scan_fields.shape()),
                 "segment_first": In(segment_bits),
                 "segment_last": In(segment_bits),
                 "paths_last": In(path_bits),
@@ -102,12 +102,12 @@ class Segments(wiring.Component):
             segment_fetch.failed.eq(segment_fetch.dropping | run_fetch.dropping | self.stop),
             run_fetch.stop.eq(self.stop),
             run_fetch.clear.eq(self.clear),
-            run_fetch.only.eq(self.only),
+            run_fetch.scan_fields.eq(self.scan_fields),
         ]
         m.d.sync += self.failed.eq(segment_fetch.failed)
 
         # A later stage holds an earlier part of the program, so its error has priority. The error
-        # is stored a cycle late, because whether a stage moves on is known late in its cycle.
+        # is stored a cycle late, because the stages' enable arrives late in its cycle.
         for stage, error in ((segment_fetch, ErrorCode.SEGMENT), (run_fetch, ErrorCode.RUN)):
             bad, bad_at = Signal(), Signal.like(stage.bad_at)
             m.d.sync += [bad.eq(stage.bad), bad_at.eq(stage.bad_at)]

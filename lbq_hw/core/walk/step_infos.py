@@ -31,8 +31,8 @@ def step_layout(config: CoreConfig) -> StepInfo:
 
 
 class StepInfos(wiring.Component):
-    """Computes the address that a step writes, by additions as the loops advance, and queues the
-    StepInfos.
+    """Computes the address that each step writes, by one addition per advance of the loops, and
+    queues the StepInfos.
 
     Timing. ``beyond`` and the StepInfo to be pushed are valid three cycles after ``start`` or
     ``go``. The queue holds `STEPS_AHEAD` StepInfos; each is offered two cycles after its ``push``
@@ -190,8 +190,8 @@ class PassSteps(StepInfos):
     """As `StepInfos`, for passes with partial sums.
 
     A pass that stores partial sums writes no levels, so its steps are never refused for their
-    addresses. In a pass with partial sums, the first step beyond the memory of partial sums is
-    refused as PARTIAL.
+    addresses. In a pass with partial sums, the first step beyond their memory is refused with
+    PARTIAL.
     """
 
     def _gives_logits(self):
@@ -199,12 +199,12 @@ class PassSteps(StepInfos):
 
     def _refuse(self, m, beyond):
         layer, most = self.layer, self._config.partial_words // self._config.groups
-        number, crowded = Signal(range(most + 1)), Signal()
+        number, too_many = Signal(range(most + 1)), Signal()
         error = Mux(self.readout, ErrorCode.LOGIT, ErrorCode.PLANE)
         m.d.comb += [
-            crowded.eq((layer.partial_in | layer.partial_out) & (number == most)),
-            self.beyond.eq((beyond & ~layer.partial_out) | crowded),
-            self.error.eq(Mux(crowded, ErrorCode.PARTIAL, error)),
+            too_many.eq((layer.partial_in | layer.partial_out) & (number == most)),
+            self.beyond.eq((beyond & ~layer.partial_out) | too_many),
+            self.error.eq(Mux(too_many, ErrorCode.PARTIAL, error)),
         ]
         with m.If(self.start):
             m.d.sync += number.eq(0)

@@ -156,7 +156,7 @@ class RecordTable(wiring.Component):
         c, table, given = self._config, self._table, self.i_record.payload
         width, part_bits = table.record.width(c), table.part_bits(c)
         depth, slices = getattr(c, table.kind), []
-        # The address of a run comes late in its cycle, too late for a memory made of many LUTs.
+        # The address of a run arrives too late in its cycle for a memory made of many LUTs.
         attrs = APART if table == Table.RUNS else small_memory(c, platform, depth)
         for part in range(table.record.slices(c)):
             low = SLICE * part

@@ -45,12 +45,12 @@ class Walker(wiring.Component):
     ``i_start`` or ``i_resume``, where a LAYER has L slices and a PATH has Q; in a static layer, add
     ``time_last`` to ``planes_last``.
 
-    Errors. The walk stops at the first error in program order. ``o_error`` and ``o_error_at`` tell
-    it when ``o_done`` rises: LAYER, PATH, SEGMENT and RUN with the index of the record; PARAM,
-    PLANE and LOGIT with the number of the layer. All requests before the error are issued, and
-    every StepInfo that is offered gets its END, so that the blocks behind the walker drain. They
-    write undefined levels for a step that was cut short, but to the right addresses. A program is
-    refused for all that `Record.violations`, `LayerLoader` and `SegmentFetch` name.
+    Errors. The walk stops at the first error in program order. ``o_error`` and ``o_error_at``
+    report it when ``o_done`` rises: LAYER, PATH, SEGMENT and RUN with the index of the record;
+    PARAM, PLANE and LOGIT with the number of the layer. All requests before the error are issued,
+    and every StepInfo that is offered gets its END, so that the blocks behind the walker drain. For
+    a step that was cut short they write undefined levels, but only to its own addresses. A program
+    is refused for all that `Record.violations`, `LayerLoader` and `SegmentFetch` name.
 
     ``i_stop`` ends the walk in the same way, without an error, even while it waits for
     ``i_resume``.
@@ -67,7 +67,7 @@ class Walker(wiring.Component):
     i_start : in
         Start at layer 0; ignored while busy.
     i_resume : in
-        Answer to ``layer_done``, in the same cycle or later.
+        Answers ``layer_done``, in the same cycle or later.
     i_stop : in
     o_request : stream of `ScanRequest`
     o_step : stream of `StepInfo`
@@ -80,7 +80,7 @@ class Walker(wiring.Component):
     o_layer : out
         Number of the current or last layer.
     o_error, o_error_at : out
-        An `ErrorCode` and where; stay until the next start.
+        An `ErrorCode` and its place; stable until the next start.
     """
 
     def __init__(self, config: CoreConfig, *, layers=(), paths=(), segments=(), runs=()):
@@ -122,7 +122,7 @@ class Walker(wiring.Component):
         layers, paths, loops = self._layers, self._paths, self._loops
         infos, segments, requests = self._infos, self._segments, self._requests
         path = Signal.like(self._fields.path)
-        steps = Signal(range(4 * STEPS_AHEAD))  # steps that are open: their END is not taken yet
+        steps = Signal(range(4 * STEPS_AHEAD))  # open steps: their END is not taken yet
         stopped, refused = Signal(), Signal()
         self._connect(m)
         m.d.comb += [
@@ -158,7 +158,7 @@ class Walker(wiring.Component):
                     m.next = "MOVE"
             self._make_steps(m, path, fail)
             with m.State("REFUSE"):
-                # Steps that are already open come first, and so do their errors.
+                # Wait for the open steps: their errors have priority.
                 with m.If(segments.failed):
                     m.next = "DRAIN"
                 with m.Elif(steps == 0):
@@ -187,10 +187,10 @@ class Walker(wiring.Component):
         with m.State("SETTLE"):
             m.next = "OPEN"
         with m.State("OPEN"):
-            with m.If(loops.here & infos.beyond):
+            with m.If(loops.step_exists & infos.beyond):
                 m.next = "REFUSE"
             with m.Else():
-                m.d.comb += [segments.open.eq(loops.here), infos.push.eq(loops.here)]
+                m.d.comb += [segments.open.eq(loops.step_exists), infos.push.eq(loops.step_exists)]
                 m.d.comb += loops.go.eq(1)
                 m.d.sync += path.eq(0)
                 m.next = "MOVE"
@@ -217,7 +217,7 @@ class Walker(wiring.Component):
                 m.next = "LOAD"
 
     def _connect(self, m):
-        """Connect the blocks where the state of the walk does not matter."""
+        """Make the connections that do not depend on the state."""
         m.submodules.table = table = self._table
         m.submodules.layers = layers = self._layers
         m.submodules.paths = paths = self._paths
@@ -243,7 +243,7 @@ class Walker(wiring.Component):
         m.d.comb += [
             layers.number.eq(self.o_layer),
             self.o_layer_info.eq(layers.info),
-            paths.start.eq(layers.there),
+            paths.start.eq(layers.layer_valid),
             paths.first.eq(layer.path_first),
             paths.last.eq(layer.path_last),
             loops.layer.eq(layer),
@@ -255,13 +255,13 @@ class Walker(wiring.Component):
             infos.following.eq(loops.following),
             infos.state.eq(loops.state),
             fields.kind.eq(loops.kind),
-            segments.begin.eq(layers.there),
+            segments.begin.eq(layers.layer_valid),
             segments.segment_first.eq(layer.segment_first),
             segments.segment_last.eq(layer.segment_last),
             segments.paths_last.eq(layers.paths_last),
             store.tile.eq(loops.state.tile),
             store.open.eq(segments.open),
-            segments.only.eq(store.only),
-            requests.only.eq(store.only),
+            segments.scan_fields.eq(store.scan_fields),
+            requests.scan_fields.eq(store.scan_fields),
             requests.clear.eq(segments.clear),
         ]

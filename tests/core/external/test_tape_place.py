@@ -28,15 +28,15 @@ def test_steps_go_through_all_slices_of_a_region_and_then_beyond() -> None:
         every = slices_of(region)
         place = TapePlace(CORE)
         bench = Bench(place)
-        script = [{"load": 1, "given": every[0]}] + [{"step": 1}] * len(every)
-        signals = {name: getattr(place, name) for name in ("load", "given", "step")}
+        script = [{"load": 1, "item_slice": every[0]}] + [{"step": 1}] * len(every)
+        signals = {name: getattr(place, name) for name in ("load", "item_slice", "step")}
         bench.script(signals, script)
-        names = ("address", "named", "exists", "partway")
+        names = ("address", "in_region", "exists", "partway")
         seen = bench.probe(**{name: getattr(place, name) for name in names})
         bench.run(extra=1)
         assert seen["address"][1 : 1 + len(every)] == every
         assert seen["exists"][1 : 2 + len(every)] == [1] * len(every) + [0]
-        assert set(seen["named"][1 : 1 + len(every)]) == {1 << region}
+        assert set(seen["in_region"][1 : 1 + len(every)]) == {1 << region}
         whole = region in (Region.WEIGHTS, Region.PARAMS)
         bits = (regions.slices(CORE)[region] - 1).bit_length()
         partway = [int(whole and address % (1 << bits) > 0) for address in every]
@@ -50,15 +50,15 @@ def test_steps_go_through_all_slices_of_rows_of_every_width() -> None:
         every = row_slices_of(config, number, count)
         place = MixedPlace(config)
         bench = Bench(place)
-        script = [{"load": 1, "given": every[0]}] + [{"step": 1}] * len(every)
-        signals = {name: getattr(place, name) for name in ("load", "given", "step")}
+        script = [{"load": 1, "item_slice": every[0]}] + [{"step": 1}] * len(every)
+        signals = {name: getattr(place, name) for name in ("load", "item_slice", "step")}
         bench.script(signals, script)
-        names = ("address", "named", "exists", "partway")
+        names = ("address", "in_region", "exists", "partway")
         seen = bench.probe(**{name: getattr(place, name) for name in names})
         bench.run(extra=1)
         assert seen["address"][1 : 1 + len(every)] == every
         assert seen["exists"][1 : 2 + len(every)] == [1] * len(every) + [0]
-        assert set(seen["named"][1 : 1 + len(every)]) == {1 << Region.WEIGHTS}
+        assert set(seen["in_region"][1 : 1 + len(every)]) == {1 << Region.WEIGHTS}
         partway = [int(part > 0) for _ in range(config.weight_rows) for part in range(count)]
         assert seen["partway"][1 : 1 + len(every)] == partway
 
@@ -81,8 +81,8 @@ def test_an_address_exists_if_an_item_may_write_it() -> None:
     tried = there + others + flipped
     place = TapePlace(CORE)
     bench = Bench(place)
-    script = [{"load": 1, "given": address} for address in tried]
-    bench.script({"load": place.load, "given": place.given}, script)
+    script = [{"load": 1, "item_slice": address} for address in tried]
+    bench.script({"load": place.load, "item_slice": place.item_slice}, script)
     seen = bench.probe(exists=place.exists)
     bench.run(extra=1)
     assert seen["exists"][1 : 1 + len(tried)] == [int(address in there) for address in tried]

@@ -70,17 +70,17 @@ BROKEN: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     "digest": (
         Digest,
         [{"start": 1, "slices": 2}] * 2,
-        "a digest starts while one is under way",
+        "a digest starts while another is in progress",
     ),
     "answer": (
         Digest,
         [{"start": 1, "slices": 2}, {"answer.valid": 1}],
-        "a slice comes that was not asked for",
+        "a slice arrives that was not requested",
     ),
     "shown": (
         lambda: PageQueue(bits=8, words=4),
         [{"store.valid": 1}, {"show": 1}, {"show": 1}],
-        "a word is shown that is not stored",
+        "a word is released that is not stored",
     ),
     "stored": (
         lambda: PageQueue(bits=8, words=4),
@@ -90,7 +90,7 @@ BROKEN: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     "overlap": (
         MemoryAccess,
         [{"calibrated": 1, "read": 1}, {"calibrated": 1, "write": 1}],
-        "what is asked for overlaps",
+        "operations overlap",
     ),
     "uncalibrated": (MemoryAccess, [{"read": 1}], "the memory is used before calibration"),
     "capture": (
@@ -117,7 +117,7 @@ BROKEN: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     "registers": (
         lambda: Registers(ON_CHIP),
         [{"begin": 1}] * 2,
-        "a run begins while one is under way",
+        "a run begins while another is in progress",
     ),
     "event": (
         lambda: LaneGroup(lanes=4, mask_bits=1, stages=1, weight_bits=4, acc_bits=8),
@@ -131,7 +131,7 @@ BROKEN: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     ),
     "far row": (
         lambda: FarRows(rows=8, lanes=4, weight_bits=4, slices=2),
-        [{"moves": 3, "read.en": 1, "read.addr": 2, "write.en": 1, "write.addr": 2}] * 2,
+        [{"advance": 3, "read.en": 1, "read.addr": 2, "write.en": 1, "write.addr": 2}] * 2,
         "a row is read while it is written",
     ),
     "plane": (
@@ -142,7 +142,7 @@ BROKEN: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     "planes of the host": (
         lambda: PlaneMemory(words=16, word=8, summary=4, granule=4),
         [{"word.en": 1, "host.en": 1}],
-        "the host reads planes that are in use",
+        "the host and the scanner read planes at once",
     ),
     "spread word": (
         lambda: SpreadMemory(width=8, depth=16),
@@ -157,12 +157,12 @@ BROKEN: dict[str, tuple[Any, list[dict[str, Any]], str]] = {
     "group": (
         lambda: PartialSums(units=2, groups=2, acc_bits=12, words=8, bits=8),
         [{"leave": 1, "step": 1}, {"leave": 1, "valid": 1}, {"leave": 1, "valid": 1}],
-        "a group that was left is given again",
+        "a group of a step is stored twice",
     ),
     "steps": (
         lambda: PartialSums(units=2, groups=2, acc_bits=12, words=8, bits=8),
         [{"leave": 1, "step": 1}] * 5,
-        "a pass has more steps than words",
+        "a pass has more steps than the memory holds",
     ),
     "exponent": (
         lambda: Scanner(lanes=8, word=8, summary=4, words=32, rows=64),
@@ -217,7 +217,7 @@ def test_two_states_at_once_are_an_error() -> None:
         with states.state(name):
             pass
     with pytest.raises(
-        AssertionError, match=r"^Assertion violated: two states are entered at once$"
+        AssertionError, match=r"^Assertion violated: two states are active at once$"
     ):
         play(m, [{}] * 3)
 

@@ -71,7 +71,7 @@ class Reader:
 
     def __init__(self, block: FrameReceiver, wait: int = 0) -> None:
         self.block, self.wait = block, wait
-        self.samples = [block.full, block.comes, block.words, block.byte]
+        self.samples = [block.full, block.frame_arrives, block.words, block.byte]
         self.done = True
         self.index: int | None = None
         self.left = wait

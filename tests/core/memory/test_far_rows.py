@@ -43,7 +43,7 @@ def test_a_row_is_there_after_three_cycles_that_move(
     for cycle in range(400):
         if len(asked) == ON_ITS_WAY and asked[0] is not None:
             expected[cycle] = asked[0]
-        step = {"moves": 0 if stall() else (1 << len(store.moves)) - 1}
+        step = {"advance": 0 if stall() else (1 << len(store.advance)) - 1}
         at, row = source.choice(places), source.getrandbits(width)
         reads = cycle % 40 < 25
         if not reads and not any(value is not None for value in asked):
@@ -54,14 +54,14 @@ def test_a_row_is_there_after_three_cycles_that_move(
         read = reads and source.random() < 0.8
         if read:
             step |= {"read_addr": at, "read_en": 1}
-        if step["moves"]:
+        if step["advance"]:
             asked = [*asked[-(ON_ITS_WAY - 1) :], held[at] if read else None]
         steps.append(step)
     assert sum("write_en" in step for step in steps) > 10
     bench = Bench(store)
     signals = {f"write_{name}": getattr(store.write, name) for name in ("addr", "data", "en")}
     signals |= {f"read_{name}": getattr(store.read, name) for name in ("addr", "en")}
-    bench.script(signals | {"moves": store.moves}, steps)
+    bench.script(signals | {"advance": store.advance}, steps)
     seen = bench.probe(data=store.read.data)["data"]
     bench.run(extra=1)
     assert len(expected) > 100
@@ -72,9 +72,9 @@ def test_a_row_that_was_written_in_the_cycle_before_is_read() -> None:
     store = FarRows(rows=4, lanes=2, weight_bits=4, slices=1)
     bench = Bench(store)
     signals = {"addr": store.write.addr, "data": store.write.data, "en": store.write.en}
-    signals |= {"read": store.read.addr, "reads": store.read.en, "moves": store.moves}
-    write = {"addr": 2, "data": 0xA5, "en": 3, "moves": 1}
-    bench.script(signals, [write, {"read": 2, "reads": 1, "moves": 1}, *[{"moves": 1}] * 2])
+    signals |= {"read": store.read.addr, "reads": store.read.en, "advance": store.advance}
+    write = {"addr": 2, "data": 0xA5, "en": 3, "advance": 1}
+    bench.script(signals, [write, {"read": 2, "reads": 1, "advance": 1}, *[{"advance": 1}] * 2])
     seen = bench.probe(data=store.read.data)["data"]
     bench.run(extra=1)
     assert seen == [0, 0, 0, 0, 0xA5]
@@ -98,10 +98,11 @@ def test_synthesis_takes_no_more_block_rams_than_the_bits_need(
     monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
     store = FarRows(rows=2500, lanes=16, weight_bits=4, slices=2)
     text = verilog.convert(store, name="rows", ports=ports(store), platform=UNCHECKED)
-    top = "module top(input clk, rst, input [1:0] moves, enables, input [11:0] to, from, " \
-          "input [31:0] data, output [63:0] row); rows it(.clk(clk), .rst(rst), .moves(moves), " \
-          ".read__addr(from), .read__en(1'b1), .read__data(row), .write__addr(to), " \
-          ".write__data({data, data}), .write__en({{8{enables[1]}}, {8{enables[0]}}})); " \
+    top = "module top(input clk, rst, input [1:0] advance, enables, input [11:0] to, from, " \
+          "input [31:0] data, output [63:0] row); rows it(.clk(clk), .rst(rst), " \
+          ".advance(advance), .read__addr(from), .read__en(1'b1), .read__data(row), " \
+          ".write__addr(to), .write__data({data, data}), " \
+          ".write__en({{8{enables[1]}}, {8{enables[0]}}})); " \
           "endmodule"  # fmt: skip
     (tmp_path / "top.v").write_text(text + top)
     script = "read_verilog top.v; synth_ecp5 -top top; tee -q -o cells.json stat -json"

@@ -95,9 +95,9 @@ def test_what_was_written_before_is_read_four_cycles_later(depth: int, granule: 
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
-@pytest.mark.parametrize(("width", "moves"), [(600, 4), (600, 1), (24, 3)])
-def test_rows_wait_with_those_who_ask(width: int, moves: int, rate: float) -> None:
-    memory = SpreadRows(width=width, depth=5, moves=moves)
+@pytest.mark.parametrize(("width", "advance"), [(600, 4), (600, 1), (24, 3)])
+def test_rows_wait_with_those_who_ask(width: int, advance: int, rate: float) -> None:
+    memory = SpreadRows(width=width, depth=5, advance=advance)
     source, stall = random.Random(width), stalls(3, rate)
     steps, held, asked = [], [0] * 5, []  # asked: what is on its way, oldest first
     expected: dict[int, int] = {}
@@ -113,13 +113,13 @@ def test_rows_wait_with_those_who_ask(width: int, moves: int, rate: float) -> No
         reads = cycle > 5
         if going and reads:
             asked = [*asked[-1:], (get, held[get])]
-        bits = (1 << moves) - 1 if going else 0
+        bits = (1 << advance) - 1 if going else 0
         steps.append({"write_addr": put, "write_data": row, "write_en": writes,
-                      "read_addr": get, "read_en": int(reads), "moves": bits})  # fmt: skip
+                      "read_addr": get, "read_en": int(reads), "advance": bits})  # fmt: skip
     bench = Bench(memory)
     signals = {f"write_{name}": getattr(memory.write, name) for name in ("addr", "data", "en")}
     signals |= {f"read_{name}": getattr(memory.read, name) for name in ("addr", "en")}
-    bench.script(signals | {"moves": memory.moves}, steps)
+    bench.script(signals | {"advance": memory.advance}, steps)
     seen = bench.probe(data=memory.read.data)["data"]
     bench.run(extra=1)
     assert {cycle: seen[cycle] for cycle in expected} == expected
@@ -142,7 +142,7 @@ def test_synthesis_keeps_all_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         (SpreadMemory, {"width": 0, "depth": 4}, "width must be at least 1, not 0"),
         (SpreadMemory, {"width": 8, "depth": 0}, "depth must be at least 1, not 0"),
-        (SpreadRows, {"width": 8, "depth": 4, "moves": 0}, "moves must be at least 1, not 0"),
+        (SpreadRows, {"width": 8, "depth": 4, "advance": 0}, "advance must be at least 1, not 0"),
     ],
 )
 def test_a_wrong_size_is_refused(block: type, sizes: dict, text: str) -> None:
@@ -152,5 +152,5 @@ def test_a_wrong_size_is_refused(block: type, sizes: dict, text: str) -> None:
 
 def test_the_memories_convert_to_verilog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMARANTH_USE_YOSYS", "builtin")
-    for memory in (SpreadMemory(**WIDE), SpreadRows(**WIDE, moves=2)):
+    for memory in (SpreadMemory(**WIDE), SpreadRows(**WIDE, advance=2)):
         assert "output [399:0] read__data" in verilog.convert(memory, ports=ports(memory))

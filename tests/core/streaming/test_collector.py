@@ -135,6 +135,6 @@ def test_a_tile_that_ends_before_the_planes_of_the_last_one_are_written_is_told(
     beat = dict.fromkeys((name for name, _ in Beat(SMALL)), 0) | {"tile_end": 1}
     ends = quiet | {"valid": 1, "beat": beat}
     run(SMALL, [ends, quiet, quiet, ends, quiet])
-    said = "^Assertion violated: a tile ends before the last one is written$"
+    said = "^Assertion violated: a tile ends while another is written$"
     with pytest.raises(AssertionError, match=said):
         run(SMALL, [ends, quiet, ends, quiet])

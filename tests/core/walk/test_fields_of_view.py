@@ -52,7 +52,7 @@ class Paths:
         self.done = True
 
     def set(self, ctx: Any) -> None:
-        moves, old = self.port.moves, self.port.old
+        moves, old = self.port.move_fields, self.port.old
         if self.named is None:
             ctx.set(moves.as_value(), self.noise.getrandbits(moves.shape().size))
             ctx.set(old.as_value(), self.noise.getrandbits(old.shape().size))

@@ -61,7 +61,7 @@ def load(
     bench.store(loader.table, [0] * stride * number + slices)
     bench.hold((loader.number, number))
     bench.add(Load(loader, at, late))
-    names = ("there", "ready", "bad", "error", "readout", "paths_last", "reach")
+    names = ("layer_valid", "ready", "bad", "error", "readout", "paths_last", "reach")
     signals = {name: getattr(loader, name) for name in names}
     seen = bench.probe(**signals, layer=loader.layer.as_value(), info=loader.info.as_value())
     bench.run(extra=4)
@@ -81,7 +81,7 @@ def test_a_legal_layer_is_there_and_ready_as_soon_as_stated(shape: int, seed: in
     at, late = 1 + seed, seed % 3
     seen = load(config, word, number=seed % 2, at=at, late=late)
     parts = isa.LAYER.slices(config) + (config.external > 0)
-    assert ones(seen["there"]) == [at + parts + 1]
+    assert ones(seen["layer_valid"]) == [at + parts + 1]
     ready = at + parts + layer["planes_last"] + 3
     ready += layer["time_last"] if layer["static"] else 0
     assert ones(seen["ready"]) == list(range(ready, ready + late + 2))

@@ -30,7 +30,7 @@ def run(config: CoreConfig, word: int, gaps: list[int]) -> tuple[list[int], dict
     seen = bench.probe(
         kind=loops.kind,
         following=loops.following,
-        here=loops.here,
+        here=loops.step_exists,
         **{name: state[name] for name in names},
     )
     bench.run(extra=8)

@@ -63,10 +63,10 @@ def test_fields_of_a_path_are_there_in_the_cycle_after_it_is_asked_for(config: C
     bench.script(signals, script + [held] * (len(asks) - len(script)))
     for port in (store.move, store.fetch):
         bench.script({"en": port.en, "path": port.path}, asks)
-    moves, fields = store.move.moves, store.fetch.fields
+    moves, fields = store.move.move_fields, store.fetch.fields
     found = {f"move_{name}": moves[name] for name in MOVE_FIELDS}
     found |= {f"scan_{name}": fields[name] for name in SCAN_FIELDS}
-    found |= {f"only_{name}": store.only[name] for name in SCAN_FIELDS}
+    found |= {f"only_{name}": store.scan_fields[name] for name in SCAN_FIELDS}
     seen = bench.probe(**{name: Value.cast(value).as_unsigned() for name, value in found.items()})
     bench.run()
     for number, path in enumerate(order):

@@ -129,7 +129,7 @@ def run(
     bench.hold((requests.stop, stop))
     if not paths_ride(config):
         only = next(run for run in runs if not run["none"])
-        bench.hold((requests.only, {name: only[name] for name in RUN_FIELDS}))
+        bench.hold((requests.scan_fields, {name: only[name] for name in RUN_FIELDS}))
     if clear_at is not None:
         bench.script({"clear": requests.clear}, [{}] * clear_at + [{"clear": 1}])
     driver = bench.drive(requests.i, [payload(config, run) for run in runs], stall=i_stall)

@@ -56,7 +56,7 @@ def run(
     bench = Bench(fetch)
     bench.store(fetch.runs, runs)
     paths = [given[0]["path"]]
-    bench.hold((fetch.stop, stop), (fetch.only, only_path(config, paths)))
+    bench.hold((fetch.stop, stop), (fetch.scan_fields, only_path(config, paths)))
     driver = bench.drive(fetch.i, riding(config, given), stall=i_stall)
     taken = bench.monitor(fetch.o, stall=o_stall)
     seen = bench.probe(bad=fetch.bad, bad_at=fetch.bad_at, dropping=fetch.dropping)

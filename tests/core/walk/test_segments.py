@@ -40,7 +40,7 @@ def run(
     layer = isa.LAYER.decode(config, tables["layers"][0])
     paths = [isa.PATH.decode(config, word) for word in tables["paths"]]
     bench.hold(
-        (segments.only, only_path(config, paths)),
+        (segments.scan_fields, only_path(config, paths)),
         (segments.segment_first, layer["segment_first"]),
         (segments.segment_last, layer["segment_last"]),
         (segments.paths_last, layer["path_last"] - layer["path_first"]),
