@@ -47,10 +47,10 @@ class TapeHostPort(SpreadHostPort):
     def _of_memory(self):
         return {"host_memory": Out(HostMemoryPort())}
 
-    def _free(self, on_its_way):
-        return super()._free(on_its_way) & ~self._access.pending
+    def _free(self, in_flight):
+        return super()._free(in_flight) & ~self._access.pending
 
-    def _judge(self, m, w, settable, named):
+    def _judge(self, m, w, settable, in_region):
         port, access = self.port, self._access
         m.submodules.access = access
         connect(m, access.memory, flipped(self.host_memory))
@@ -65,7 +65,7 @@ class TapeHostPort(SpreadHostPort):
         commanded, calibrates, absent, locked = Signal(), Signal(), Signal(), Signal()
         m.d.sync += [
             commanded.eq(settable["control"]),
-            calibrates.eq(settable["captures"] & named[Region.REGISTERS]),
+            calibrates.eq(settable["captures"] & in_region[Region.REGISTERS]),
         ]
         sets = w.in_region[Region.REGISTERS] & port.write
         uses = w.in_region[Region.MEMORY] | (sets & ~commanded)

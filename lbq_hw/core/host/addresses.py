@@ -21,8 +21,8 @@ def used_bits(config: CoreConfig) -> int:
     return max(_bits(config, kind) for kind in regions.reached(config))
 
 
-def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
-    """Whether an address exists; `named` is its region, one bit per region."""
+def exists(config: CoreConfig, addr: Value, in_region: list[Value]) -> Value:
+    """Whether an address exists; `in_region` is its region, one bit per region."""
     slices, entries, reached = (
         regions.slices(config),
         regions.entries(config),
@@ -40,7 +40,7 @@ def exists(config: CoreConfig, addr: Value, named: list[Value]) -> Value:
             there &= entry[:bits] < entries[kind]
         if slices[kind] < 1 << len(part):
             there &= part < slices[kind]
-        found.append(named[kind] & there)
+        found.append(in_region[kind] & there)
     return Cat(found).any()
 
 

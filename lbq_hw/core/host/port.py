@@ -174,7 +174,7 @@ class HostPort(wiring.Component):
         """Whether the next request can be taken."""
         return Const(1)
 
-    def _judge(self, m, w, _settable, _named):
+    def _judge(self, m, w, _settable, _in_region):
         """Decide whether the request is taken or refused, and with which error."""
         port, locked = self.port, Signal()
         m.d.comb += [
