@@ -151,7 +151,7 @@ PROOFS = (
         says="FrameReceiver: whole frames of a request's length, of up to 2 data words",
         module=_MODULE,
         contract=_accepts,
-        bug=Bug(old="~(spoiled | escaped)", new="~spoiled"),
+        bug=Bug(old="~(frame_bad | escaped)", new="~spoiled"),
         cycles=22,
     ),
     Proof(
@@ -159,7 +159,7 @@ PROOFS = (
         says="FrameReceiver: from every state, the frame after a flag is received",
         module=_MODULE,
         contract=_returns,
-        bug=Bug(old="[place.eq(HEAD_INDEX), spoiled.eq(0)]", new="[place.eq(HEAD_INDEX)]"),
+        bug=Bug(old="[place.eq(HEAD_INDEX), frame_bad.eq(0)]", new="[place.eq(HEAD_INDEX)]"),
         cycles=SHORTEST + 3,
         always=True,
         fast=True,
