@@ -98,8 +98,8 @@ class Board:
         self._check_kinds()
         if not _NAME.fullmatch(self.name):
             raise ValueError(
-                f"name must be letters, digits and . _ + -, and not begin with one of these, "
-                f"not {self.name!r}"
+                "name must consist of letters, digits and . _ + -, and begin with a letter or "
+                f"digit, not {self.name!r}"
             )
         if self.family is not None:
             families.of(self)
@@ -151,8 +151,8 @@ class Board:
             named = False
         if not named:
             raise ValueError(
-                f"program must have {places} where the bitstream's name goes, and no other braces, "
-                f"not {self.program!r}"
+                f"program must have {places} in place of the bitstream's name, and no other "
+                f"braces, not {self.program!r}"
             )
 
     @property
@@ -219,7 +219,7 @@ class Board:
             ) from error
         if not hasattr(found, name):
             where = f"the module {module}" if module else "the board's own file"
-            raise BoardError(f"platform {self.platform!r} is not there: {where} has no {name}")
+            raise BoardError(f"platform {self.platform!r} does not exist: {where} has no {name}")
         return getattr(found, name)
 
     def command(self, bitstream: str) -> str:
@@ -300,7 +300,9 @@ def _load(path: str, version: tuple[str, int, int]) -> Board:
     if not isinstance(board, Board):
         raise BoardError(f"{path} must set BOARD to a Board, as docs/boards.md shows")
     if board.name in _boards():
-        raise BoardError(f"{path} must give its board another name: {board.name} is one that ships")
+        raise BoardError(
+            f"{path} must give its board another name: {board.name} is the name of a shipped board"
+        )
     board = replace(board, file=os.path.abspath(path))
     try:
         checks.check(board)
@@ -325,7 +327,7 @@ def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: AR
             raise  # tells how to install it
         raise BoardError(f"{path} needs the module {error.name}, which is not installed") from error
     except SystemExit as error:
-        raise BoardError(f"{path} must set BOARD and no more, but it ends the program") from error
+        raise BoardError(f"{path} must only set BOARD, but it ends the program") from error
     except (BoardError, KeyboardInterrupt):
         raise
     except BaseException as error:  # whatever a user's file does

@@ -36,8 +36,8 @@ def _device(board: Board, platform: Any) -> None:
         device, options = families.of(board).named(platform)
     except (KeyError, AttributeError) as error:
         raise BoardError(
-            f"platform {board.platform!r} must be of a device and a package that Amaranth knows: "
-            f"it does not know {error}"
+            f"platform {board.platform!r} must have a device and a package that Amaranth knows, "
+            f"and it does not know {error}"
         ) from error
     if not board.device.upper().startswith(device.upper()):
         raise BoardError(f"device must begin with {device}, its platform's, not {board.device!r}")

@@ -62,7 +62,7 @@ def _used(board: Board, role: str) -> list[tuple[str, str]]:
             what = "signal, but" if parts else "pin, but"
             raise BoardError(f"{role} must be one {what} {words} has several")
         if role == "uart" and not {"rx", "tx"} <= set(parts):
-            raise BoardError(f"uart must have the signals rx and tx, which {words} has not")
+            raise BoardError(f"uart must have the signals rx and tx, which {words} lacks")
         if (
             role == "clock"
             and isinstance(resource.ios[0], DiffPairs)

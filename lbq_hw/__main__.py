@@ -1,9 +1,9 @@
 """The command ``lbq``, also ``python -m lbq_hw``: one name for the commands of the project.
 
-Each is a module of its own, with a `main` that takes the arguments and the name it was called by,
-and is imported only when it is asked for: most commands need neither PyTorch nor Amaranth. Python
-does not look for modules in the current folder when it runs an installed command, so that ``lbq
-train`` works beside a `train.py` of the user's own, which would shadow ``python -m train``.
+Each command is a module with a `main`, which takes the arguments and the name under which it was
+called. It is imported only when it is called: most commands need neither PyTorch nor Amaranth.
+Python does not look for modules in the current folder when it runs an installed command, so that
+``lbq train`` works beside a `train.py` of the user's own, which would shadow ``python -m train``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"lbq-hw {lbq_hw.__version__}")
     parser.add_argument("command", metavar="COMMAND", choices=COMMANDS, help="see below")
-    parser.add_argument("arguments", metavar="...", nargs=argparse.REMAINDER, help="its own")
+    parser.add_argument("arguments", metavar="...", nargs=argparse.REMAINDER, help="its arguments")
     return parser
 
 

@@ -35,9 +35,9 @@ examples:
   python -m lbq_hw.build --board icebreaker --model net.lbq --from place --seed 7
       place and route again, from the saved products of the earlier steps
 
-What fits where is printed by `python -m lbq_hw.plan`.
-Steps whose inputs have not changed are not repeated. Exit codes: 0 done, 1 a step failed, 2 bad
-input, 130 interrupted. Tools are found as `python -m lbq_hw.doctor` shows.
+`python -m lbq_hw.plan` prints which boards hold a network. Steps whose inputs have not changed are
+not repeated. Exit codes: 0 done, 1 a step failed, 2 bad input, 130 interrupted. Tools are found as
+`python -m lbq_hw.doctor` shows.
 """
 
 
@@ -138,7 +138,7 @@ def _build(job: flow.Job, args: argparse.Namespace) -> int:
 
 
 def _show_result(job: flow.Job, console: Console) -> None:
-    """Estimate and result side by side, of what was placed in this run or before."""
+    """Print estimates beside results, from this run or from saved products."""
     rows = flow.results(job)
     if not rows:
         return
@@ -160,12 +160,12 @@ def _show_result(job: flow.Job, console: Console) -> None:
 
 
 def _figure(value: float) -> str:
-    """A count in full; what is no whole number with three significant digits."""
+    """A count in full, a fraction with three significant digits."""
     return f"{value:,.0f}" if float(value).is_integer() else units.three_digits(value)
 
 
 def _show_next(job: flow.Job, console: Console) -> None:
-    """What to do with a package that is there."""
+    """Print what to do with the package, if there is one."""
     if not any(outcome.step == "package" for outcome in job.outcomes):
         return
     console.print("next:", *flow.next_commands(job), sep="\n  ", highlight=False, markup=False)

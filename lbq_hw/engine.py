@@ -44,7 +44,7 @@ def results(
     workers: int,
     scheduler: str | None = None,
 ) -> Iterator[Done]:
-    """Yield the result of `work` for each job, as soon as it is there.
+    """Yield the result of `work` for each job as soon as it is finished.
 
     The work depends on these `parts` of the project, which must be the same for all workers.
     `workers`: processes on this machine; with 1, and without `scheduler`, the jobs run in this one.

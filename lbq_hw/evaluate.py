@@ -185,8 +185,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--early",
         type=positive,
         metavar="N",
-        help="also print the accuracy after each timestep, and with a stop as soon as a class "
-        "leads by a margin, which is chosen on N training inputs",
+        help="also print the accuracy after each timestep, and the accuracy with a stop as soon as "
+        "a class leads by a margin, which is chosen on N training inputs",
     )
     parser.add_argument(
         "--picture", type=Path, metavar="F", help="with --early: plot both to an .svg or .png file"

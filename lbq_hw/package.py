@@ -250,7 +250,9 @@ def write(
             read(partial)
             if folder.exists():
                 if not (folder / MANIFEST).is_file():
-                    raise PackageError(f"{folder} exists and is no package: choose another folder")
+                    raise PackageError(
+                        f"{folder} exists and is not a package: choose another folder"
+                    )
                 folder.rename(old)
             partial.rename(folder)
         finally:
@@ -291,7 +293,9 @@ def _read_tape(folder: Path, name: str | None, config: CoreConfig) -> bytes:
         data = (folder / name).read_bytes()
         contents.check(config, data)
     except TapeError as error:
-        raise PackageError(f"{folder / name} is no tape of this core ({error}): {_AGAIN}") from None
+        raise PackageError(
+            f"{folder / name} is not a tape for this core ({error}): {_AGAIN}"
+        ) from None
     except OSError as error:
         raise PackageError(
             f"{folder / name} cannot be read ({error.strerror}): {_AGAIN}"
@@ -307,7 +311,7 @@ def _check_hardware(path: Path, facts: _Description, config: CoreConfig, tape: b
         if memory.described().data_bits != config.external:
             raise _cannot_be(path, "memory.chip", memory.chip)
     if facts.opening is not None and not facts.opening.pixels.fits(config):
-        raise PackageError(f"{path} has an opening that is not of its core: {_AGAIN}")
+        raise PackageError(f"{path} has a door that does not match its core: {_AGAIN}")
 
 
 def read_json(path: Path) -> Any:
@@ -315,7 +319,7 @@ def read_json(path: Path) -> Any:
     try:
         found = path.stat()
         if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_MANIFEST:
-            raise ValueError("no small file")
+            raise ValueError("it is not a small file")
         return json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=unique)
     except FileNotFoundError:
         folder = path.parent
@@ -324,7 +328,7 @@ def read_json(path: Path) -> Any:
                 f"there is no {folder}: lbq build makes it; a build that was stopped by --until "
                 "has none"
             ) from None
-        raise PackageError(f"{folder} is no package: it has no {path.name}") from None
+        raise PackageError(f"{folder} is not a package: it has no {path.name}") from None
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or "not JSON"
         reason = "a key comes twice" if isinstance(error, NetworkError) else reason
@@ -379,14 +383,14 @@ def _description(path: Path) -> _Description:
 def _outdated(version: int, bitstream: str, tape: object) -> str:
     """Why a package of an earlier version cannot be used."""
     if version == 1 and Path(bitstream).suffix == ".bit":
-        return "in bitstreams of that time the PLL of an ECP5 does not start"
+        return "in bitstreams of that version the PLL of an ECP5 does not start"
     if version == 1 and tape is not None:
-        return "cores of that time do not tell how they read their external memory"
-    return "cores of that time have no profile, by which their timing is known"
+        return "cores of that version do not tell how they read their external memory"
+    return "cores of that version have no profile, which tells their timing"
 
 
 def _cannot_be(path: Path, key: str, value: Any) -> PackageError:
-    return PackageError(f"{path} has {key} = {shown(value)}, which it cannot be: {_AGAIN}")
+    return PackageError(f"{path} has {key} = {shown(value)}, which is not possible: {_AGAIN}")
 
 
 def _sha256(path: Path) -> str:

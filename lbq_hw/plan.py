@@ -86,14 +86,16 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.plan") 
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = command_parser(
         prog,
-        "Say which boards hold a network, or how many cycles each of its layers takes "
-        "on the core for one board.",
+        "Show which boards hold a network; or, for one board or core, the cycles of each layer.",
         _EPILOG,
     )
     arguments.add_core(parser)
     parser.set_defaults(model="digits")
     parser.add_argument(
-        "--core", type=Path, metavar="F", help="JSON file of a core, instead of sizing a core"
+        "--core",
+        type=Path,
+        metavar="F",
+        help="JSON file of a CoreConfig, used instead of sizing a core",
     )
     arguments.add_images(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")

@@ -47,7 +47,7 @@ class Store:
         return self._results[key]
 
     def add(self, key: str, result: Any) -> None:
-        """Keep a result; it is in the file when this returns."""
+        """Add a result; it is in the file when this returns."""
         with self._path.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps({"key": key, "result": result}) + "\n")
         self._results[key] = result

@@ -43,7 +43,7 @@ ACTIVE = 0.03
 _EPILOG = """
 examples:
   python -m sim.bench
-      what needs no data: the digits network, a layer with 3 % of its inputs active, simulator
+      all that needs no data: the digits network, a layer with 3 % of its inputs active, simulator
       speed, and the lane array through synthesis, place and route
   python -m sim.bench --only doors --data DIR
       images per second as a host sees them, with a USB bridge that keeps answers for 0, 1 and 16 ms
@@ -84,7 +84,7 @@ def small_networks(options: Options) -> list[Row]:
         network = file.load(zoo.find(name))
         dataset = network.meta["dataset"]
         if dataset != "digits" and options.data is None:
-            raise Unavailable(f"{name} and what follows: --data is not given")
+            raise Unavailable(f"{name} and the rows after it: --data is not given")
         root = None
         if options.data is not None and dataset != "digits":
             root = str(options.data / dataset)
@@ -337,8 +337,12 @@ def main(argv: list[str] | None = None) -> int:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--data", type=FilePath, metavar="DIR", help="mnist/, nmnist/, cifar10/")
-    parser.add_argument("--images", type=int, default=3, metavar="N", help="for small networks (3)")
+    parser.add_argument(
+        "--data", type=FilePath, metavar="DIR", help="folder of mnist/, nmnist/ and cifar10/"
+    )
+    parser.add_argument(
+        "--images", type=int, default=3, metavar="N", help="images for each small network (3)"
+    )
     parser.add_argument("--only", choices=BENCHES, action="append", help="may be repeated")
     parser.add_argument("--json", type=FilePath, metavar="FILE", help="write the figures here")
     args = parser.parse_args(argv)

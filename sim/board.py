@@ -45,10 +45,10 @@ examples:
       prints the terminal's name; then, in another shell:
   python -m lbq_hw.host --port NAME --package build/demo/icebreaker/package
   python -m sim.board --package build/demo/icebreaker/package --host --images 20 --compare
-      or both at once: what follows --host are arguments of lbq_hw.host
+      or both at once: all arguments after --host go to lbq host
 The tape of a package with external memory is in the simulated SDRAM from the start.
-Runs until it is killed, or with --once until the host hangs up. It tells the host its own time
-through the terminal: seconds of time-outs are simulated ones, however slow this machine is.
+Runs until it is killed, or with --once until the host hangs up. The host reads the simulated time
+through the terminal, so time-outs do not depend on the speed of this machine.
 """
 
 
@@ -199,7 +199,10 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim.board") ->
         help=f"write waves as FST; without it, --host writes them to {WAVES} when a run differs",
     )
     parser.add_argument(
-        "--host", nargs=argparse.REMAINDER, metavar="...", help="run lbq_hw.host on it, and end"
+        "--host",
+        nargs=argparse.REMAINDER,
+        metavar="...",
+        help="run lbq host on it with the arguments that follow, then end",
     )
     args = parser.parse_args(argv)
     code = _run(args, args.waves)

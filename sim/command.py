@@ -35,7 +35,7 @@ examples:
   python -m sim --model mnist --board icebreaker --data folder/of/mnist
       the core that python -m lbq_hw.build would put on that board
   python -m sim --model cifar10-resnet20 --data DIR --images 1 --core FILE --board ulx3s-85f
-      a core with external memory, down to the pins of the board's SDRAM; the tape is there before
+      a core with external memory, down to the pins of the board's SDRAM, which starts with the tape
   python -m sim --simulator icarus --images 1
       the same checks through cocotb: about 1,000 cycles per second, for small networks only
 Every layer and timestep is compared; the first difference ends the run with exit code 1.
@@ -45,7 +45,7 @@ utilisation = bit-sparse ACs / (lanes x cycles), all overhead included.
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
     parser = command_parser(
-        prog, "Simulate the core with a network's program and compare it with golden.", _EPILOG
+        prog, "Simulate a network on the core's RTL, and compare it with the golden model.", _EPILOG
     )
     parser.add_argument("--model", default="digits", help="an .lbq file or a zoo name")
     cores = parser.add_mutually_exclusive_group()
@@ -65,10 +65,11 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
         "--freq",
         type=float,
         metavar="MHZ",
-        help="clock of the core, for its memory and images per second (the target of a build)",
+        help="clock of the core, which sets the memory's timing and the images per second "
+        "(the target of a build)",
     )
     parser.add_argument(
-        "--dataset", help="default: the dataset of the model's training, or noise if it has none"
+        "--dataset", help="default: the dataset that the model was trained on, or noise if unknown"
     )
     parser.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(parser)
@@ -85,7 +86,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim") -> int:
         type=float,
         default=icarus.LIMIT,
         metavar="S",
-        help=f"seconds that icarus may run ({icarus.LIMIT:g})",
+        help=f"time limit for icarus, in seconds ({icarus.LIMIT:g})",
     )
     parser.add_argument(
         "--waves", type=Path, metavar="F", help="write waves as FST, for GTKWave or Surfer"
@@ -196,4 +197,4 @@ def _show(facts: dict[str, Any]) -> None:
             console.print(f"; {size:,} bytes of tape, {waits:,.0f} cycles waited for it", end="")
         console.print()
     if not facts["on_time"]:
-        console.print("LATE: the cycle model says other cycles")
+        console.print("LATE: the cycle model predicts other cycles")

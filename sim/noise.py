@@ -138,8 +138,10 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.noise"
     parser.add_argument("--frames", type=positive, default=1000, metavar="N", help="(1000)")
     parser.add_argument("--rate", type=float, default=0.1, help="share of damaged frames (0.1)")
     parser.add_argument("--seed", type=not_negative, default=0, metavar="S", help="(0)")
-    parser.add_argument("--queue", action="store_true", help="pixels wait in a queue during a run")
-    parser.add_argument("--link", action="store_true", help="link and UART alone, without a model")
+    parser.add_argument("--queue", action="store_true", help="use a core with a queue for pixels")
+    parser.add_argument(
+        "--link", action="store_true", help="simulate link and UART alone, without a model"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     try:

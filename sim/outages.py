@@ -146,12 +146,14 @@ def run(packed: Package, *, times: int, seed: int, cache: Path = CACHE) -> Outag
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.outages") -> int:
     parser = command_parser(
-        prog, "Let hosts die and a simulated board lose its power, and compare results.", _EPILOG
+        prog,
+        "Kill hosts and cut a simulated board's power at random moments, and compare all results.",
+        _EPILOG,
     )
     parser.add_argument("--model", default="digits", metavar="F", help="an .lbq file or a zoo name")
     parser.add_argument("--times", type=positive, default=100, metavar="N", help="outages (100)")
     parser.add_argument("--seed", type=not_negative, default=0, metavar="S", help="(0)")
-    parser.add_argument("--queue", action="store_true", help="pixels wait in a queue during a run")
+    parser.add_argument("--queue", action="store_true", help="use a core with a queue for pixels")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     args = parser.parse_args(argv)
     try:

@@ -215,8 +215,10 @@ def main(argv: list[str] | None = None) -> int:
         "logits with the golden model.",
     )
     parser.add_argument("--build", required=True, type=Path, metavar="DIR", help="a build's folder")
-    parser.add_argument("--board", help="the board (the package's board)")
-    parser.add_argument("--raw", type=Path, metavar="F", help="images (the build's images.npy)")
+    parser.add_argument("--board", help="board (the package's board)")
+    parser.add_argument(
+        "--raw", type=Path, metavar="F", help=".npy file of images (the build's images.npy)"
+    )
     parser.add_argument(
         "--images", type=int, default=5, metavar="N", help="images with the first seed (5)"
     )

@@ -36,7 +36,7 @@ from lbq_hw.sizing import FitError
 
 SIMULATORS = ("icarus", "verilator")
 WAVES = Path("build/waves")
-"""Where waves of failures go."""
+"""Folder for the waves of failed testbenches."""
 
 
 _EPILOG = """
@@ -44,7 +44,7 @@ examples:
   python -m sim.regression --all-shapes
       every block of the core in every profile: what make regression runs, in some minutes
   python -m sim.regression lanes scanner --all-shapes --seed 7 --length 3
-      two of them with other and longer traffic
+      two testbenches with another seed and three times the traffic
   python -m sim.regression --model net.lbq --data DIR --images 2
       a network of your own on the whole core, against the golden model's tensors
   python -m sim.regression --all-shapes --junit build/junit.xml
@@ -54,7 +54,7 @@ examples:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A testbench of one shape on one simulator; `run` takes where its waves go."""
+    """A testbench of one shape on one simulator; `run` takes the folder for its waves."""
 
     bench: str
     shape: int
@@ -68,7 +68,7 @@ def block(bench: str, shape: int) -> Any:
 
 
 def verilog(bench: str, shape: int) -> str:
-    """That design as the simulators read it, with what else a testbench has beside it."""
+    """The Verilog of that design, with the testbench's other sources."""
     return convert(block(bench, shape), name=bench) + getattr(_module(bench), "VERILOG", "")
 
 
@@ -96,7 +96,7 @@ def run_bench(
 ) -> Result:
     """Build the block of a testbench and run all its tests, for `limit` seconds at most.
 
-    See `Settings` for what they are told.
+    `Settings` explains the other parameters.
     """
     began = time.perf_counter()
     design = compile_design(
@@ -134,20 +134,34 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m sim.regression
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = command_parser(
         prog,
-        "Run the testbenches under cocotb; ends with exit code 1 where a test fails, 2 where a "
-        "simulator cannot run one.",
+        "Run the testbenches under cocotb. Exit code 1: a test fails; 2: a simulator cannot run a "
+        "testbench.",
         _EPILOG,
     )
-    parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"of {', '.join(BENCHES)} (all)")
-    parser.add_argument("--simulator", choices=SIMULATORS, help="default: all that can")
-    parser.add_argument("--seed", type=int, default=1, help="of the random traffic (1)")
-    parser.add_argument("--length", type=positive, default=1, help="times the usual traffic (1)")
-    parser.add_argument("--all-shapes", action="store_true", help="not only the first of each")
+    parser.add_argument(
+        "bench", nargs="*", metavar="BENCH", help=f"testbenches to run: {', '.join(BENCHES)} (all)"
+    )
+    parser.add_argument(
+        "--simulator", choices=SIMULATORS, help="default: every simulator that can run testbenches"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of the random traffic (1)")
+    parser.add_argument(
+        "--length", type=positive, default=1, help="factor on the amount of traffic (1)"
+    )
+    parser.add_argument(
+        "--all-shapes",
+        action="store_true",
+        help="every shape of each testbench, not only its first",
+    )
     parser.add_argument(
         "--workers", type=positive, metavar="N", help="simulations at a time (one per processor)"
     )
     parser.add_argument(
-        "--limit", type=float, default=LIMIT, metavar="S", help=f"seconds per testbench ({LIMIT:g})"
+        "--limit",
+        type=float,
+        default=LIMIT,
+        metavar="S",
+        help=f"time limit per testbench, in seconds ({LIMIT:g})",
     )
     parser.add_argument(
         "--waves",
@@ -159,14 +173,20 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--junit", type=Path, metavar="F", help="write the results as JUnit XML")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     own = parser.add_argument_group("a network of your own, on the whole core")
-    own.add_argument("--model", metavar="NAME", help="an .lbq file or a zoo name, no testbenches")
+    own.add_argument(
+        "--model",
+        metavar="NAME",
+        help="an .lbq file or a zoo name; runs instead of the testbenches",
+    )
     own.add_argument("--lanes", type=positive, default=16, metavar="P", help="4 to 256 (16)")
-    own.add_argument("--dataset", help="default: the one the model was trained on, or noise")
-    own.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of one's own")
+    own.add_argument(
+        "--dataset", help="default: the dataset that the model was trained on, or noise if unknown"
+    )
+    own.add_argument("--data", metavar="PATH", help="its folder, or an .npz file of your own")
     add_reading(own)
     own.add_argument("--raw", metavar="F", help="images of a .npy file instead")
     own.add_argument(
-        "--images", type=positive, default=1, metavar="N", help="test images, drawn (1)"
+        "--images", type=positive, default=1, metavar="N", help="test images, drawn at random (1)"
     )
     return parser
 
@@ -229,7 +249,9 @@ def _own(args: argparse.Namespace, simulators: Sequence[str]) -> Iterator[Job]:
 
 
 def _results(jobs: Sequence[Job], args: argparse.Namespace) -> Iterator[Result]:
-    """What each job did, the last job first: the whole core is the last, and takes longest."""
+    """The result of each job. The last job starts first: it is the whole core, which takes
+    longest.
+    """
     run = partial(_run_one, wanted=args.waves)
     workers = min(args.workers or os.cpu_count() or 1, len(jobs))
     if workers == 1:

@@ -189,7 +189,7 @@ def simulate(
                 **options,
             )
         if time.monotonic() - began >= limit:
-            raise SimulatorError(f"{design.simulator} did not end {module} within {limit:g} s")
+            raise SimulatorError(f"{design.simulator} did not finish {module} within {limit:g} s")
         # A module that cannot be imported leaves no results, or results without a test.
         run = _read(results) if results.is_file() else Run(tests=(), failures={}, seconds={})
         if not run.tests:

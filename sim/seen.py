@@ -188,7 +188,7 @@ def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.seen")
     parser.add_argument("--latency", type=float, action="append", metavar="MS",
                         help="latency of the bridge, may be repeated (0, 1, 16)")  # fmt: skip
     parser.add_argument("--images", type=int, default=3, metavar="N", help="at least 2 (3)")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="holds mnist/, cifar10/, ...")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="folder of mnist/, cifar10/, ...")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
     args = parser.parse_args(argv)
     latencies = LATENCIES if args.latency is None else [each / 1e3 for each in args.latency]

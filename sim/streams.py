@@ -38,8 +38,8 @@ examples:
   python -m sim.streams --model fsdd --data DIR --images 1 --lanes 4 --units 1 --horizon 64
   python -m sim.streams --model nmnist-stream --data DIR --images 167 --joined
       10,020 steps without a reset
-Levels of every layer and logits must be golden's after each step, and its cycles the cycle
-model's; the first difference ends the run with exit code 1.
+After each step, levels and logits must equal golden's, and cycles the cycle model's. The first
+difference ends the run with exit code 1.
 """
 
 
@@ -87,7 +87,9 @@ def follow(
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.streams") -> int:
     parser = command_parser(
-        prog, "Run recordings on a simulated streaming core, and compare every step.", _EPILOG
+        prog,
+        "Run recordings on a simulated streaming core, and compare every step with golden.",
+        _EPILOG,
     )
     parser.add_argument(
         "--model", default="nmnist-stream", metavar="F", help="an .lbq file or a zoo name"

@@ -233,7 +233,7 @@ def _arrays(chooser: Chooser, training: bool, folder: Path) -> Case:
         )
     if division == "twice":
         reasons.append(
-            f"{path} has images to train on twice, as images and as train_images: leave out one"
+            f"{path} has training images twice, as images and as train_images: leave out one"
         )
     if depth != "uint8":
         reasons.append(f"{path}: {first}images must be uint8, 0 to 255, not {depth}")
@@ -248,7 +248,7 @@ def _arrays(chooser: Chooser, training: bool, folder: Path) -> Case:
     }
     if layout in ways and said == "no":
         reasons.append(
-            f"{path}: {first}images of shape {size} can be {ways[layout]}: say which with --layout "
+            f"{path}: {first}images of shape {size} can be {ways[layout]}: choose one with --layout "
             "(in a configuration data.layout, in the file an entry layout)"
         )
     if said == "both":
@@ -403,7 +403,7 @@ def _pictures(chooser: Chooser, training: bool, folder: Path) -> Case:
                 "which the smallest has 0, not 10"
             )
         elif named == "empty":
-            case.notes.append(f"there are no images to train on of class {called[gone or 0]!r}")
+            case.notes.append(f"the training images have none of class {called[gone or 0]!r}")
     elif named in ("words", "padded"):
         reasons.append(_other_classes(path, ordered))
     elif named == "lacking":

@@ -301,7 +301,7 @@ class _Own:
         text = f"{kind.__name__}: {MODES}{what}; "
         return self._right(
             untrained=text + ONE_FORWARD,
-            note=f"{text}the network does what the model does in evaluation",
+            note=f"{text}the network does what the model does in evaluation mode mode mode mode",
         )
 
     def scaling(self) -> Draw:
@@ -347,7 +347,7 @@ class _Own:
         own = module.forward
         module.forward = lambda x: 2 * own(x)  # type: ignore[method-assign]
         return self._refused(
-            f"{path or 'RandomModule'}: its forward was replaced, and is not that of its class; "
+            f"{path or 'RandomModule'}: its forward was replaced, and is not the forward of its class; "
             "put it into a class"
         )
 
@@ -622,7 +622,7 @@ class _Foreign:
             return None
         self.model[1] = self._neuron(threshold=torch.tensor([0.5, 0.75, 1.0, 1.25]))
         return self._refused(
-            "1: its threshold of shape (4,) acts along the last axes of its images, not per "
+            "1: its threshold of shape (4,) applies along the last axes of its images, not per "
             "channel; give it the shape (4, 1, 1) for one threshold per channel"
         )
 
@@ -648,7 +648,7 @@ class _Foreign:
         self.model.__class__ = NoisyInTraining
         return self._right(
             note=f"NoisyInTraining: {MODES}it calls rand_like, add in training alone; the network "
-            "does what the model does in evaluation"
+            "does what the model does in evaluation mode mode mode mode"
         )
 
     def other_forward(self) -> Draw | None:

@@ -40,7 +40,9 @@ from lbq_hw.train.neurons import Neuron
 
 
 class Histograms:
-    """Within it, counts each level per neuron layer and timestep, for all inputs of a model."""
+    """Context in which each level is counted, per layer of neurons and timestep, for all inputs of
+    a model.
+    """
 
     def __init__(self, model: nn.Module) -> None:
         self.neurons = {n: m for n, m in model.named_modules() if isinstance(m, Neuron)}
@@ -188,8 +190,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.analyze"
         "--which",
         choices=("last", "best"),
         default="last",
-        help="checkpoint to use: of the last epoch, or of the best one, chosen on the images that "
-        "it was tested on; default: last",
+        help="checkpoint of the last epoch, or of the epoch that was best on the images it was "
+        "tested on; default: last",
     )
     parser.add_argument("--out", type=Path, metavar="DIR", help="default: RUN/analysis")
     parser.add_argument("--json", action="store_true", help="print the JSON, no table")

@@ -72,7 +72,7 @@ class TensorBoard(Callback):
                 "the callback TensorBoard needs tensorboard: pip install tensorboard"
             ) from None
         if self._folder is None and run.out is None:
-            raise ValueError("TensorBoard must be told a folder where a run has no folder itself")
+            raise ValueError("give TensorBoard a folder: the run has none")
         folder = self._folder or Path(run.out or "") / "tensorboard"
         self._writer = SummaryWriter(str(folder), purge_step=run.epoch + 1 if run.epoch else None)
 

@@ -36,7 +36,7 @@ FORMAT = 1
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is missing, damaged or of another network; one sentence for the user."""
+    """A checkpoint is missing, damaged, or for another network; one sentence for the user."""
 
 
 def save(folder: Path, name: str, state: Mapping[str, Any], *, shard_mib: int = 0) -> None:
@@ -154,7 +154,7 @@ def formed(
         taken = state["ema"] or state["model"]
         kept = _other_readout(taken, state["classes"], model)
         if kept is not None:
-            show_notes([f"train.init = {init!r} has other classes: its layer {kept} is left out"])
+            show_notes([f"train.init = {init!r} has other classes: its layer {kept} is not loaded"])
         old = state["config"]["train"]
         same_bits = old["weight_bits"] == recipe.weight_bits
         same_bits &= old.get("layer_bits", {}) == recipe.layer_bits

@@ -24,7 +24,7 @@ from lbq_hw.train.settings.schema import ConfigError
 EXAMPLES = """\
 examples:
   python -m train --list
-      what is shipped: the small networks, and the rows of the paper's CIFAR and DVS tables
+      the shipped configurations: small networks, and rows of the paper's CIFAR and DVS tables
   python -m train --config digits
       train on the embedded 8x8 digits, half a minute on a laptop, into runs/digits
   python -m train --config mnist --data folder/of/idx/files --set neuron.capacity=3
@@ -34,16 +34,16 @@ examples:
       or FashionMNIST/raw: its files are read as they are and checked by md5
   python -m train --config cifar10-resnet20-t2-fast --download --max-seconds 540
   python -m train --resume --out runs/cifar10-resnet20-t2-fast --max-seconds 540
-      a long run in pieces: each stops at the end of an epoch and the next goes on exactly there
+      a long run in pieces: each stops at the end of an epoch, and the next continues there
   python -m train --config cifar10-resnet20-t2-fast --set data.validation=5000
-      to choose a recipe: 5000 training images are held out, the same in every run, and tested
-      on; the test images are not read
+      to compare recipes: test on 5000 held-out training images, the same in every run; the
+      test images are not read
   python -m train --config mnist --set data.name=images --set data.size=28 \\
       --set data.channels=1 --data pictures --out runs/mine
       PNG and JPEG files of your own, in pictures/train/CLASS and pictures/test/CLASS; data.name=npz
       takes a file with the arrays train_images, train_labels, test_images and test_labels
   torchrun --nproc-per-node 4 -m train --config cifar10-resnet20-t2
-      the same run shared by four GPUs: the batch is the global one
+      the same run on four GPUs, which share each batch
 
 Then: python -m train.export runs/NAME writes the integer network, python -m train.analyze
 runs/NAME draws the layer figures.
@@ -86,7 +86,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
         type=float,
         default=math.inf,
         metavar="S",
-        help="stop at the end of an epoch, before one that would not end within S seconds",
+        help="stop before an epoch that would not end within S seconds; continue with --resume",
     )
     parser.set_defaults(prog=prog)
     args = parser.parse_args(argv)
@@ -116,7 +116,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train") -> int
     except (ValueError, OSError, DatasetError) as error:
         return ending.refuse(error if first else f"rank {rank}: {error}")
     except KeyboardInterrupt:
-        tail = "no checkpoint was saved to go on from"
+        tail = "no checkpoint was saved: the next run starts again"
         if out is not None and (out / "last.json").is_file():
             tail = f"go on with: {_again(args, out)}"
         return ending.interrupted(tail) if first else ending.INTERRUPTED
@@ -142,8 +142,8 @@ def _run_name(args: argparse.Namespace, chosen: Config) -> str:
 
 
 def _named(chosen: Config, out: Path) -> Config:
-    """A run on data of the user's own is called as its folder, if its configuration is a shipped
-    one; with hyphens for what the name of a network can not have."""
+    """A run on the user's own data with a shipped configuration has the name of its folder.
+    Characters that a network's name cannot have become hyphens."""
     if not _is_of_other_data(chosen):
         return chosen
     name = re.sub(r"[^A-Za-z0-9._+-]+", "-", out.resolve().name).lstrip("._+-")

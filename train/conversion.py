@@ -26,7 +26,7 @@ _FUNCTIONS = (F.relu, torch.relu, torch.relu_, "relu", "relu_")
 
 
 class ConversionError(ValueError):
-    """An ANN that can not be converted; the message is one sentence for the user."""
+    """An ANN that cannot be converted; the message is one sentence for the user."""
 
 
 def convert(
@@ -55,7 +55,7 @@ def convert(
     calls = [node for node in root.graph.nodes if _is_relu(root, node)]
     if not calls:
         raise ConversionError(
-            f"{type(ann).__name__} has no ReLU to convert: an ANN of ReLUs is needed"
+            f"{type(ann).__name__} has no ReLU to convert: give an ANN with ReLUs"
         )
     _undo_in_place(root, calls)
     currents = _currents(root, spec, loader, calls, batches)

@@ -45,7 +45,7 @@ examples:
   python -m train.export runs/digits --weight-bits 6 --out digits6.lbq
   python -m train.export resnet20.npz --config cifar10-resnet20-t2 \\
       --set data.mean=[0.4914,0.4822,0.4465] --set data.std=[0.2470,0.2435,0.2616]
-      weights from elsewhere, trained on images with their mean subtracted
+      weights of another program, trained on images with their mean subtracted
 """
 
 
@@ -200,7 +200,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "or an .npz of arrays by name",
     )
     parser.add_argument(
-        "--config", metavar="NAME", help="the configuration that an .npz has weights for"
+        "--config", metavar="NAME", help="configuration of the network, if RUN is an .npz"
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of --config"
@@ -222,8 +222,8 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--which",
         choices=("last", "best"),
         default="last",
-        help="checkpoint to use: of the last epoch, or of the best one, chosen on the images that "
-        "it was tested on; default: last",
+        help="checkpoint of the last epoch, or of the epoch that was best on the images it was "
+        "tested on; default: last",
     )
     parser.add_argument(
         "--weights",
@@ -238,22 +238,22 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
         "--data",
         type=Path,
         metavar="PATH",
-        help="the dataset's folder or .npz file, to compare network and model on training images; "
-        "default: on synthetic images",
+        help="the dataset's folder or .npz file: network and model are then compared on training "
+        "images, not on synthetic ones",
     )
     parser.add_argument(
         "--most-different",
         type=float,
         metavar="SHARE",
-        help="refuse if more of a layer's levels differ from the model's on the same inputs; "
-        f"default: {agreement.MOST_DIFFERENT:g}, or {agreement.MOST_ROUNDED:g} if float weights "
-        "are rounded; 1 exports in any case",
+        help="refuse to export if a larger share of a layer's levels differs from the model's on "
+        f"the same inputs; default: {agreement.MOST_DIFFERENT:g}, or "
+        f"{agreement.MOST_ROUNDED:g} if float weights are rounded; 1 never refuses",
     )
     parser.add_argument(
         "--test",
         type=not_negative,
         metavar="N",
-        help="number of random test images on which model and network are compared; "
+        help="number of test images, drawn at random, for the accuracies of model and network; "
         f"default: {_TESTED} if --data is given or the data comes with the project, else none",
     )
     accuracies.add_board_images(parser)
@@ -283,7 +283,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m train.export")
 def _export(args: argparse.Namespace) -> tuple[Export, Path, dict[str, Any] | None]:
     bare = args.run.suffix == ".npz"
     if args.weights and (bare or not weights.is_weights(args.weights)):
-        raise ValueError("--weights takes the .safetensors file to write, and a run to write it of")
+        raise ValueError("--weights needs a run folder, and a FILE that ends in .safetensors")
     model, config, spec, origin = _load_npz(args) if bare else _load_run(args)
     alone = bare or weights.is_weights(args.run)
     of_run = weights.origin if alone else read_origin
@@ -346,7 +346,7 @@ Loaded = tuple[nn.Module, Config, InputSpec, dict[str, Any]]
 
 def _load_run(args: argparse.Namespace) -> Loaded:
     if args.config or args.set:
-        raise ValueError("a run carries its configuration: --config and --set are for an .npz")
+        raise ValueError("a run has its own configuration: --config and --set are for an .npz")
     index = checkpoint.index(args.run, args.which)
     origin = {"float_accuracy": index["accuracy"], "float_split": index.get("split", "test")}
     origin |= {key: index[key] for key in ("epoch", "revision")}
@@ -364,7 +364,7 @@ def _load_npz(args: argparse.Namespace) -> Loaded:
 
 
 def _data_of(args: argparse.Namespace, config: Config) -> Origin:
-    """What is known of the images that weights from elsewhere were trained on."""
+    """What is known about the images that an .npz was trained on."""
     name = config.data.name
     if not datasets.is_own(name):
         return Origin(digest="", held_out=None, class_names=datasets.info(name).class_names)
@@ -374,7 +374,9 @@ def _data_of(args: argparse.Namespace, config: Config) -> Origin:
 
 
 def _input_of(config: Config, folder: Path | None) -> tuple[InputSpec, int]:
-    """The input of a network, and its number of classes; of one's own data, its files tell."""
+    """The input of a network, and its number of classes; for the user's own data, from its
+    files.
+    """
     name = config.data.name
     if datasets.is_own(name):
         options = config.data.options(config.neuron.timesteps)

@@ -131,7 +131,7 @@ def fit(
             done = 0 if state is None else state["epoch"]
             folder = RunFolder(Path(out), recipe, spec, record, done=done)
     elif resume or overwrite:
-        raise RunError("a run without a folder can not be resumed or replaced: give fit an out")
+        raise RunError("a run without a folder cannot be resumed or replaced: give fit an out")
     init = recipe.init if state is None else ""
     if world.first and not _has_neurons(model):
         show_notes([_FLOAT])

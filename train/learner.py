@@ -54,7 +54,7 @@ class Learner:
             if recipe.fuse:
                 fuse(model)
         elif recipe.activity or recipe.fuse:
-            raise RunError("train.activity and train.fuse are for a model with burst neurons")
+            raise RunError("train.activity and train.fuse need a model with burst neurons")
         if recipe.channels_last:
             self.model.to(memory_format=torch.channels_last)  # pyright: ignore[reportCallIssue]
         self.optimizer = build_optimizer(self.model, recipe)

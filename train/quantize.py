@@ -50,14 +50,14 @@ def bits_by_layer(paths: Iterable[str], wanted: int | Mapping[str, int]) -> dict
         fits = [pattern for pattern in wanted if fnmatchcase(path, pattern)]
         if not fits:
             raise ValueError(
-                f"weight_bits must say those of {path!r} too: give a pattern that fits it, or '*'"
+                f"weight_bits must have a pattern that matches {path!r}: add one, or '*'"
             )
         found[path] = wanted[fits[-1]]
         used |= {*fits}
     for pattern in wanted:
         if pattern not in used:
             raise ValueError(
-                f"weight_bits has {pattern!r}, and no layer with weights is called so; the layers "
+                f"weight_bits has {pattern!r}, which matches no layer with weights; the layers "
                 f"are {', '.join(paths)}"
             )
     return found

@@ -26,7 +26,7 @@ from lbq_hw.train.world import World
 
 
 class RunError(ValueError):
-    """A run that can not start or go on; the message is one sentence for the user."""
+    """A run that cannot start or continue; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +101,11 @@ def check(
         old = _complete(checkpoint.index(out, "last")["config"])
         if old.keys() != record.keys():
             raise RunError(
-                f"{out} was trained by {_BY[len(old) == 1]}, and can not be resumed by "
+                f"{out} was trained by {_BY[len(old) == 1]}, and cannot be resumed by "
                 f"{_BY[len(record) == 1]}: choose another folder"
             )
         if changed := differences(old, record):
-            raise RunError(f"{out} was trained with {'; '.join(changed)}: it can not be resumed so")
+            raise RunError(f"{out} was trained with {'; '.join(changed)}: to resume it, keep these")
         return True
     if world.agree(_holds_run(out)) and not (overwrite or resume):
         ways = "--resume, --overwrite" if saved else "--overwrite"

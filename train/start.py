@@ -16,7 +16,7 @@ from lbq_hw.train.settings.recipe import Recipe
 
 
 class StartError(ValueError):
-    """A network that a run can not start from; the message is one sentence for the user."""
+    """A network that a run cannot start from; the message is one sentence for the user."""
 
 
 def is_network(init: str) -> bool:

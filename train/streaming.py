@@ -44,8 +44,8 @@ def keep_state(model: nn.Module, keep: bool = True) -> None:
     for path, neuron in _neurons(model):
         if keep and not neuron.streams:
             raise ValueError(
-                f"{path or 'the model'}: a {type(neuron).__name__} can not keep its state between "
-                "calls; give it all timesteps in one"
+                f"{path or 'the model'}: a {type(neuron).__name__} cannot keep its state between "
+                "calls; give it all timesteps in one call"
             )
     for _, neuron in _neurons(model):
         neuron.keeps_state = keep

@@ -16,11 +16,11 @@ class BitsError(RuntimeError):
 
 
 class MissingError(RuntimeError):
-    """A tool or a model is missing; the message is a reason that follows the word "for"."""
+    """A tool or a model is missing; the message is a reason that follows the word "because"."""
 
 
 class UndecodedError(BitsError):
-    """No table here has the device or package; the message is a reason that follows "for"."""
+    """No table here has the device or package; the message is a reason that follows "because"."""
 
 
 @dataclass(frozen=True, kw_only=True)

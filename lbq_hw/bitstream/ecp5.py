@@ -131,7 +131,7 @@ def _value(value: str) -> int | str:
 def _compare(found: File, config: Config, device: Device, board: Board) -> None:
     """BitsError, in one sentence, if a file is not what the router wrote."""
     if config.device != device.name:
-        raise BitsError(f"the bitstream is one of a {device.name}, not of a {config.device}")
+        raise BitsError(f"the bitstream is for a {device.name}, not for a {config.device}")
     if list(found.comments) != config.comments:
         raise BitsError("the comment of the bitstream is not the one that the router wrote")
     control = _CONTROL | _CLOCKS.get(_option(board.pack, "--freq"), 0)

@@ -136,13 +136,13 @@ class _Logic:
             setting = f"SLICE{self.letter}.REG{self.half}.{word}"
             value = self._text(word, default)
             if device.enum(found.frames, self.tile, setting) != {value}:
-                raise BitsError(f"the flip-flop {self.name!r} has not {setting} = {value}")
+                raise BitsError(f"the flip-flop {self.name!r} lacks {setting} = {value}")
 
     def compare_lut(self, found: File, device: Device) -> None:
         self._compare_pins(_LUT_PINS)
         setting = f"SLICE{self.letter}.MODE"
         if device.enum(found.frames, self.tile, setting) != {self.mode}:
-            raise BitsError(f"the LUT {self.name!r} has not {setting} = {self.mode}")
+            raise BitsError(f"the LUT {self.name!r} lacks {setting} = {self.mode}")
         label = f"SLICE{self.letter}.K{self.half}"
         table = device.word(found.frames, (self.tile,), f"{label}.INIT")
         if table is None or not self._same_table(table):

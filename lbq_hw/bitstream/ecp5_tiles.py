@@ -140,7 +140,7 @@ def read_config(text: str) -> Config:
             case _ if ram is not None:
                 ram += [int(word, 16) for word in line.split()]
             case _:
-                raise BitsError(f"the routed design has a line that is not understood: {line}")
+                raise BitsError(f"the routed design has an unknown line: {line}")
     config.rams = {number: np.array(words, np.uint16) for number, words in config.rams.items()}
     return config
 
@@ -209,7 +209,7 @@ class Device:
                 self._apply(frames, tile, group, alone=False)
         if unknown := sorted(config.tiles.keys() - self.grid.keys()):
             raise BitsError(
-                f"the routed design has a tile that a {self.name} has not: {unknown[0]}"
+                f"the routed design has a tile that a {self.name} does not have: {unknown[0]}"
             )
         return frames
 

@@ -106,7 +106,7 @@ def _pll(image: Image) -> tuple[dict[str, Any], tuple[int, int, int] | None]:
             words[name] = sum(value << index for index, value in enumerate(found))
         if kind := words.pop("PLLTYPE"):
             if kind not in _PLL_KINDS or words["FEEDBACK_PATH"] not in _PATHS:
-                raise BitsError(f"the PLL at {x} {y} of the bitstream is of no kind that is known")
+                raise BitsError(f"the PLL at {x} {y} of the bitstream is of an unknown kind")
             words["FEEDBACK_PATH"] = _PATHS[words["FEEDBACK_PATH"]]
             return {"kind": _PLL_KINDS[kind], "place": f"{x} {y}", **words}, (x, y, 1)
     return {}, None

@@ -225,7 +225,7 @@ def _read(data: bytes) -> tuple[Image, list[Bits], list[Bits]]:
     """Execute the commands of a file; bits that they do not write are 0."""
     start = data.find(_PREAMBLE)
     if start < 0:
-        raise BitsError("the bitstream has no preamble: it is not one of an iCE40")
+        raise BitsError("the bitstream has no preamble: it is not for an iCE40")
     at, number, width, height, offset = start + len(_PREAMBLE), 0, 0, 0, 0
     banks: dict[int, Bits] = {}
     chunks: dict[int, dict[int, Bits]] = {}
@@ -328,7 +328,7 @@ def _sections(text: str) -> Iterator[list[str]]:
 def compare(found: Image, routed: Image) -> None:
     """BitsError, in one sentence, if a bitstream differs from what the router wrote."""
     if found.die.name != routed.die.name:
-        raise BitsError(f"the bitstream is one of a {found.die.name}, not of a {routed.die.name}")
+        raise BitsError(f"the bitstream is for a {found.die.name}, not for a {routed.die.name}")
     if found.comment != routed.comment:
         raise BitsError("the comment of the bitstream is not the one that the router wrote")
     for place in found.die.tiles():

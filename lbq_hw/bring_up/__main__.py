@@ -1,4 +1,4 @@
-"""A board for the first time: ``python -m lbq_hw.bring_up --help``."""
+"""Tests a board for the first time: ``python -m lbq_hw.bring_up --help``."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ examples:
   python -m lbq_hw.bring_up --board sim --package DIR --port /dev/pts/3
       the simulated board, behind the port that lbq sim-board prints
 
-exit codes: 0 nothing failed, 1 a step failed, 2 it could not begin, 130 interrupted.
-All findings go to one file, text and JSON, for a bug report.
+exit codes: 0 nothing failed, 1 a step failed, 2 bad input, 130 interrupted. All findings go to one
+file, text and JSON, for a bug report.
 """
 
 
@@ -142,7 +142,7 @@ def _page(facts: dict[str, Any]) -> str:
 
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = command_parser(
-        prog, "Walk through the first light of a board: from the USB to a self-test.", _EPILOG
+        prog, "Test a board for the first time, step by step: from the USB to a self-test.", _EPILOG
     )
     parser.add_argument(
         "--board", required=True, metavar="NAME", help="a name from lbq boards, or a board file"

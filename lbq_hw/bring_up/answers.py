@@ -35,8 +35,8 @@ def link(visit: Visit) -> Finding:
     except DeviceError as error:
         return failed(
             str(error),
-            f"load the bitstream of this package again, and see {PAGE}: what the light says, the "
-            "USB bridge, and when nothing answers",
+            f"load the bitstream of this package again; if that does not help, see {PAGE}: the "
+            "light, the USB bridge, and what to do when nothing answers",
             port=visit.port,
         )
     where = "its network is in the bitstream" if baked else "its network is uploaded"
@@ -88,7 +88,7 @@ def selftest(visit: Visit) -> Finding:
     facts = {"inputs": len(logits), "differing": differing, "cycles": cycles}
     facts |= {"repeated_frames": repeats}
     if differing:
-        text = f"{len(differing)} of {len(logits)} inputs have other logits than they must"
+        text = f"{len(differing)} of {len(logits)} inputs give wrong logits"
         return failed(text, f"{_SLOWER}, and send the report of this command", **facts)
     return ok(
         f"{len(logits)} inputs, all logits equal, {cycles:,} cycles "
@@ -107,7 +107,7 @@ def rate(visit: Visit) -> Finding:
         if not facts["equal"] or facts["repeated_frames"]:
             text = f"at {baud:,} baud, {facts['repeated_frames']} frames were repeated"
             if not facts["equal"]:
-                text = f"at {baud:,} baud, words came back otherwise than they were written"
+                text = f"at {baud:,} baud, words that were written came back changed"
             return failed(
                 text, f"take another cable and no hub, and see {PAGE}, the USB bridge", **facts
             )
@@ -149,7 +149,7 @@ def _through(line: SerialTransport, visit: Visit) -> dict[str, Any]:
     source = random.Random(1)
     base, config = Region.PLANES << regions.SHIFT, visit.packed.config
     count = min(WORDS, config.plane_words * regions.slices(config)[Region.PLANES])
-    bits = min(SLICE, config.word)  # that the core keeps of each word
+    bits = min(SLICE, config.word)  # bits of each word that the core keeps
     before, began, equal = line.repeats, line.now(), True
     for _ in range(ROUNDS):
         words = [source.getrandbits(bits) for _ in range(count)]

@@ -22,8 +22,8 @@ _HELD = (
     "close every program that has a port of the board, see the step rights, and plug it in again"
 )
 _CHAIN = (
-    "see that the board is powered, and its jumpers and buttons are as docs/bring-up.md says; on a "
-    "Tang Nano, close the UART and plug it in again"
+    "check that the board is powered, and that jumpers and buttons are as in docs/bring-up.md; on "
+    "a Tang Nano, close the UART and plug it in again"
 )
 _MENDS = {
     "unable to open ftdi device": _HELD,
@@ -93,7 +93,7 @@ def load(visit: Visit) -> Finding:
     if done.code == 0 and not low and not re.search(r"\bFAIL\b", done.output):
         _await(visit, before)
         return ok(shlex.join(command), **facts)
-    last = kept[-1].strip() if kept else "it said nothing"
+    last = kept[-1].strip() if kept else "it printed nothing"
     mend = next((mend for part, mend in _MENDS.items() if part in done.output), _CHAIN)
     return failed(f"{command[0]} ended with exit code {done.code}: {last}", mend, **facts)
 

@@ -11,19 +11,19 @@ from lbq_hw.host.ports import Port
 
 PAGE = "docs/bring-up.md"
 _CABLE = (
-    "plug the board in with a cable that carries data, not through a hub, see that it is powered, "
-    "and look for the device with lsusb"
+    "plug the board in with a cable that carries data, not through a hub, check that it is "
+    "powered, and look for the device with lsusb"
 )
 _PLUG = {"1209:5af0": "hold the board's button while you plug it in, so that its boot loader runs"}
 _PROGRAMMED = "only to program"
 """Part of a board's `usb` if the link is a separate adapter."""
 _UPDATE = "https://wiki.sipeed.com/hardware/en/tang/common-doc/update_debugger.html"
 _BRIDGES = {
-    "2024122312": "its UART runs at four times the rate, and openFPGALoader fails with it",
+    "2024122312": "its UART runs at four times the rate, and openFPGALoader does not work with it",
 }
 """Versions of a Tang Nano's bridge that do not work; the version is the USB serial number."""
 _UPDATING = "349b:6160"
-"""USB id of a Tang Nano's bridge that waits for its software, or has lost it."""
+"""USB id of a Tang Nano's bridge that waits for its firmware, or has lost it."""
 
 
 def ids(visit: Visit) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ def usb(visit: Visit) -> Finding:
     seen = [f"{device.id} {device.name}".strip() for device in devices]
     if not visit.plugged:
         if any(device.id == _UPDATING for device in devices):
-            mend = f"the bridge waits for its software ({_UPDATING}): write it as {_UPDATE} says"
+            mend = f"the bridge waits for its firmware ({_UPDATING}): write it as {_UPDATE} says"
         else:
             mend = " ".join((_CABLE, *(f"({_PLUG[one]})" for one in wanted if one in _PLUG)))
         return failed(f"no USB device {named} among {len(devices)}", mend, seen=seen)
@@ -81,8 +81,8 @@ def port(visit: Visit) -> Finding:
         )
     return failed(
         f"no serial port can be the link (of {', '.join(one.name for one in found) or 'none'})",
-        "see that the kernel has the driver of the bridge (sudo modprobe ftdi_sio, cdc_acm), that "
-        f"no other program holds it, and what {PAGE} says of this board's link",
+        "check that the kernel has the bridge's driver (sudo modprobe ftdi_sio, cdc_acm) and that "
+        f"no other program uses the bridge, and see {PAGE} for this board's link",
         **facts,
     )
 

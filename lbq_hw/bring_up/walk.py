@@ -25,7 +25,7 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """The result of a step in one sentence; if it failed, the remedy; and `facts` for JSON."""
+    """The result of a step: one sentence, the remedy if the step failed, and `facts` for JSON."""
 
     state: State
     text: str

@@ -14,7 +14,7 @@ from lbq_hw.datasets.reading import BACKGROUNDS, LAYOUTS
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command of ``lbq``: the `module` whose main it calls, and what it does."""
+    """A command of ``lbq``: the `module` whose `main` it calls, and its description."""
 
     module: str
     meaning: str
@@ -43,14 +43,14 @@ COMMANDS = {
         meaning="accuracy, operations and energy of an integer network on a dataset",
     ),
     "analyze": Command(
-        module="lbq_hw.train.analyze", meaning="figures on every layer of a trained run"
+        module="lbq_hw.train.analyze", meaning="plots and statistics of a trained run's layers"
     ),
     "zoo": Command(
         module="lbq_hw.zoo.__main__", meaning="the trained networks that ship with the project"
     ),
     "sim": Command(
         module="lbq_hw.sim.command",
-        meaning="a whole network on the RTL, compared with the golden model",
+        meaning="simulate a network on the core's RTL, and compare it with the golden model",
     ),
     "regression": Command(
         module="lbq_hw.sim.regression",
@@ -62,7 +62,7 @@ COMMANDS = {
     ),
     "explore": Command(
         module="lbq_hw.explore.__main__",
-        meaning="which cores on which boards are worth building, by estimate or placed",
+        meaning="find the cores that are worth building, by estimates or by place and route",
     ),
     "boards": Command(module="lbq_hw.commands.boards", meaning="the boards, with their FPGAs"),
     "build": Command(
@@ -74,7 +74,7 @@ COMMANDS = {
     ),
     "bring-up": Command(
         module="lbq_hw.bring_up.__main__",
-        meaning="test a new board step by step: what fails, and how to mend it",
+        meaning="test a new board step by step: what fails, and how to fix it",
     ),
     "host": Command(module="lbq_hw.host.__main__", meaning="run images on a board"),
     "live": Command(
@@ -155,7 +155,7 @@ def add_reading(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> No
     parser.add_argument(
         "--layout",
         choices=LAYOUTS,
-        help="order of the axes of your own arrays, if their shape leaves it open",
+        help="order of the axes of your own arrays, if their shape is ambiguous",
     )
     parser.add_argument(
         "--background",

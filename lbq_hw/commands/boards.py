@@ -21,7 +21,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.command
         description="List the known boards, each with its FPGA's resources, the clock of its core, "
         "and the highest rate of its line. docs/boards.md tells how to describe your own board.",
     )
-    parser.add_argument("--json", action="store_true", help="one JSON array, no table")
+    parser.add_argument("--json", action="store_true", help="print a JSON array, no table")
     list_boards(as_json=parser.parse_args(argv).json)
     return 0
 

@@ -81,7 +81,9 @@ def info(name: str) -> DatasetInfo:
     if name in _INFOS:
         return _INFOS[name]
     if name in own.NAMES:
-        raise DatasetError(f"what the dataset {name!r} has is known only from its files")
+        raise DatasetError(
+            f"the shape and classes of the dataset {name!r} are known only from its files"
+        )
     near = difflib.get_close_matches(name, names(), n=1, cutoff=0)[0]
     raise DatasetError(
         f"dataset must be one of {', '.join(names())}, not {name!r} (the nearest is {near!r})"
@@ -138,7 +140,7 @@ def load(
         )
     known = info(name)
     if shape is not None:
-        raise ValueError(f"shape must be None but for one's own data, not {shape!r}")
+        raise ValueError(f"shape must be None except for your own data, not {shape!r}")
     block = _check_frames(known, timesteps, size)
     if known is static.DIGITS:
         if root is not None:

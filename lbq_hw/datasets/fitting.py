@@ -88,14 +88,14 @@ def load_samples(
     """
     given = [what for what in (raw, pictures, dataset or data) if what]
     if len(given) > 1:
-        raise ValueError("give a dataset, raw inputs or pictures, not several of them")
+        raise ValueError("give a dataset, raw inputs or pictures, only one of them")
     if raw:
         images = own.read_raw(Path(raw), input_shape(network))
         notes = mapping.range_notes(network, images[:limit])
         return Samples(name=Path(raw).name, images=images[:limit], labels=None, notes=notes)
     if pictures:
         if not network.input.static:
-            raise ValueError("the model takes recordings, which pictures are not")
+            raise ValueError("the model takes recordings, not pictures")
         behind = (_reading(network, own.IMAGES, reading) or Reading()).background
         shape, white = network.input.shape, meaning.full_scale(network)
         assert white is not None  # a static input has one
@@ -198,8 +198,7 @@ def _load_known(
     blocks = info.temporal and height == width and info.shape[1] % height == 0
     if shape != info.shape and not (blocks and channels == info.shape[0]):
         raise ValueError(
-            f"the model takes {form} of shape {shape}, those of the dataset {name!r} are "
-            f"{info.shape}"
+            f"the model takes {form} of shape {shape}, the dataset {name!r} are {info.shape}"
         )
     if info.classes != network.classes:
         raise ValueError(
@@ -237,9 +236,7 @@ def _load_own(
     if dataset.temporal == network.input.static:
         raise ValueError(f"the model takes {form}, which {root} does not have")
     if dataset.shape != shape:
-        raise ValueError(
-            f"the model takes {form} of shape {shape}, those of {root} are {dataset.shape}"
-        )
+        raise ValueError(f"the model takes {form} of shape {shape}, {root} has {dataset.shape}")
     if dataset.class_names and meaning.class_names(network):
         return dataset  # named classes are compared one by one
     # Labels in a file may leave out the last classes; folders are numbered by their order.

@@ -111,7 +111,7 @@ def is_divided(name: str, root: Path) -> bool:
 def _opened(path: Path) -> Iterator[Any]:
     """The arrays of an .npz file; DatasetError if it cannot be read."""
     if not path.is_file():
-        raise DatasetError(f"{path} is no file: give the path of an .npz file")
+        raise DatasetError(f"{path} is not a file: give the path of an .npz file")
     try:
         with path.open("rb") as stream:
             arrays = np.load(stream, allow_pickle=False)
@@ -130,7 +130,7 @@ def _opened(path: Path) -> Iterator[Any]:
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     """Refuse an entry that is not an array, or that unpacks from a small file to a huge array."""
     if not entry.filename.endswith(".npy"):
-        raise ValueError(f"{entry.filename!r} in it is no array")
+        raise ValueError(f"{entry.filename!r} in it is not an array")
     if entry.file_size > max(_LARGE, _PACKED * entry.compress_size):
         raise ValueError(
             f"{entry.filename!r} in it would take {entry.file_size >> 20} MB of memory and is "
@@ -142,7 +142,7 @@ def _array(arrays: Any, name: str) -> NDArray[Any]:
     """One array; for an entry that is not an array, numpy returns bytes."""
     found = arrays[name]
     if not isinstance(found, np.ndarray):
-        raise ValueError(f"{name!r} in it is no array")
+        raise ValueError(f"{name!r} in it is not an array")
     return found
 
 
@@ -156,7 +156,7 @@ def _arrays_of(path: Path, keys: set[str], split: str) -> tuple[str, str]:
     names = f"{split}_images", f"{split}_labels"
     if set(_WHOLE) & keys and {"train_images", "train_labels"} & keys:
         raise DatasetError(
-            f"{path} has images to train on twice, as images and as train_images: leave out one"
+            f"{path} has training images twice, as images and as train_images: leave out one"
         )
     if not _is_divided(keys) or (split == "train" and set(_WHOLE) <= keys):
         return _WHOLE
@@ -286,13 +286,15 @@ def _images(
 def _class_folders(root: Path) -> tuple[dict[str, Path], list[str]]:
     """The folder of each split, and the names of all classes."""
     if not root.is_dir():
-        raise DatasetError(f"{root} is no folder: give one that has a folder per class")
+        raise DatasetError(f"{root} is not a folder: give a folder with one subfolder per class")
     places: dict[str, Path] = {s: root / s for s in SPLITS if _folders(root / s)}
     if not places:
         places = dict.fromkeys(SPLITS, root)
     found = {name for place in places.values() for name in _folders(place)}
     if not found:
-        raise DatasetError(f"{root} has no folders: put the pictures of each class into one")
+        raise DatasetError(
+            f"{root} has no subfolders: put the pictures of each class into a subfolder"
+        )
     _check_names(root, sorted(found))
     by_value = all(name.isascii() and name.isdecimal() for name in found)
     return places, sorted(found, key=lambda name: (int(name) if by_value else 0, name))

@@ -79,7 +79,7 @@ def channels_first(
             for name, (c, h, w) in readings.items()
         )
         raise DatasetError(
-            f"{place} of shape {images.shape} can be {ways}: say which with --layout (in a "
+            f"{place} of shape {images.shape} can be {ways}: choose one with --layout (in a "
             "configuration data.layout, in the file an entry layout)"
         )
     if layout == "nchw":

@@ -63,8 +63,8 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--others",
         type=positive,
         metavar="N",
-        help="compute the cycles of the ways that the plan does not choose for the first N "
-        "recordings only: these take longest (default: for all)",
+        help="only for the first N recordings, compute the ways of execution that the plan does "
+        "not choose, which takes longest (default: for all)",
     )
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     parser.add_argument(

@@ -32,16 +32,16 @@ examples:
   python -m lbq_hw.explore --model mnist-4bit --lanes 8 16 --freq 30 33
       only cores with these lanes, at these clocks
   python -m lbq_hw.explore --model mnist-4bit --data folder/of/mnist --place --workers 4
-      place and route every point of the front, each with three seeds; repeat the command to
-      go on where it was stopped
+      place and route every core of the front with three seeds each; if it was stopped, repeat
+      the command to continue
   python -m lbq_hw.explore --model mnist-4bit --board icebreaker --place boards
       the front of each board, not only the common one
 
-A core is on the front if no other one is at least as fast and takes no more cells. Times are those
-between images as a host sees them, at the highest rate of the board's line.
-DIR gets exploration.html, exploration.json, results.jsonl, and, with --place, the builds and
-measured.json: what was placed, in the form of the measurements that estimates are fitted to.
-`python -m lbq_hw.plan` sizes one core per board, `python -m lbq_hw.build` makes the bitstream.
+A core is on the front if every other core is slower or takes more cells. Times are per image, as a
+host sees them at the highest rate of the board's line. DIR gets exploration.html, exploration.json,
+results.jsonl, and, with --place, the builds and measured.json: results of place and route, in the
+format that the estimates are fitted to. `python -m lbq_hw.plan` sizes one core per board, `python
+-m lbq_hw.build` makes the bitstream.
 """
 
 
@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.explore
     except (flow.MissingToolError, VersionError, OSError) as error:
         return ending.refuse(error)
     except KeyboardInterrupt:
-        return ending.interrupted(f"what is done is kept in {args.out}")
+        return ending.interrupted(f"finished results are kept in {args.out}")
     found = exploration.facts()
     _write(args.out, exploration, found)
     if args.json:
@@ -74,33 +74,43 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--model", nargs="+", default=["digits"], metavar="F", help=".lbq files or names of the zoo"
     )
-    parser.add_argument("--board", nargs="+", metavar="NAME", help="default: all with an FPGA")
-    cores = parser.add_argument_group("cores (all that make sense unless given)")
+    parser.add_argument(
+        "--board", nargs="+", metavar="NAME", help="boards to explore (default: all with an FPGA)"
+    )
+    cores = parser.add_argument_group("cores to try (default: all that make sense)")
     for name, kind, metavar, text in (
         ("lanes", int, "P", "accumulators that work at once"),
         ("word", positive, "W", "bits of a plane word"),
         ("units", positive, "L", "neuron units"),
-        ("weight-bits", int, "B", "at least the network's"),
+        ("weight-bits", int, "B", "weight bits of the core, at least the network's"),
         ("freq", float, "MHZ", "clocks of the core"),
     ):
         cores.add_argument(
             f"--{name}", nargs="+", type=kind, default=[], metavar=metavar, help=text
         )
-    cores.add_argument("--memory", choices=["internal", "external"], help="of the weights")
-    cores.add_argument("--no-door", dest="door", action="store_false", help="none has a door")
+    cores.add_argument(
+        "--memory", choices=["internal", "external"], help="where the weights are stored"
+    )
+    cores.add_argument(
+        "--no-door", dest="door", action="store_false", help="only cores without a door"
+    )
     parser.add_argument(
         "--place", nargs="?", const="front", choices=["front", "boards"],
         help="place and route the front over all boards, or the front of each board",
     )  # fmt: skip
-    parser.add_argument("--seeds", type=positive, default=3, metavar="N", help="per point (3)")
-    parser.add_argument("--dataset", help="of the images that cycles are counted on")
+    parser.add_argument(
+        "--seeds", type=positive, default=3, metavar="N", help="seeds to place each core with (3)"
+    )
+    parser.add_argument("--dataset", help="dataset of the images for counting cycles")
     add_data(parser)
     parser.add_argument("--out", type=Path, default=OUT, metavar="DIR", help=f"({OUT})")
     parser.add_argument(
-        "--workers", type=positive, default=1, metavar="N", help="processes side by side (1)"
+        "--workers", type=positive, default=1, metavar="N", help="parallel processes (1)"
     )
     parser.add_argument(
-        "--scheduler", metavar="ADDRESS", help="of a Dask cluster whose machines all see DIR"
+        "--scheduler",
+        metavar="ADDRESS",
+        help="address of a Dask scheduler; all its machines must see DIR",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     return parser
@@ -158,5 +168,5 @@ def _show(exploration: Exploration, found: list[dict[str, Any]], args: argparse.
     console.print(f"page: {args.out / PAGE}")
 
 
-if __name__ == "__main__":  # hands over to the module of the full name, as workers import it
+if __name__ == "__main__":  # calls the module by its full name, as workers import it
     sys.exit(ending.run(importlib.import_module("lbq_hw.explore.__main__").main))

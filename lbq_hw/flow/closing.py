@@ -189,7 +189,7 @@ def _bitstream(job: Job) -> tuple[str, ...]:
         return ()
     found = job.json("bits.json")
     if "skipped" in found:
-        return (f"The bitstream was not decoded, for {found['skipped']}.",)
+        return (f"The bitstream was not decoded, because {found['skipped']}.",)
     undecoded = [f"Not decoded: {part}." for part in found["undecoded"]]
     proofs = [
         f"The bitstream, simulated: {done.note}." for done in job.outcomes if done.step == "prove"

@@ -42,7 +42,9 @@ def prove_bitstream(job: Job, work: Path) -> str:
             f"{last['difference']}"
         )
     product.write_text(json.dumps(facts, indent=1, sort_keys=True) + "\n", encoding="utf-8")
-    kept = f"not in four states, for {last['skipped']}" if "skipped" in last else "in four states"
+    kept = (
+        f"not in four states, because {last['skipped']}" if "skipped" in last else "in four states"
+    )
     return (
         f"the bitstream gave equal logits on {units.images(facts['images'])}, from {len(drawn)} "
         f"states of what begins unknown, and {kept}"

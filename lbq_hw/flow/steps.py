@@ -28,7 +28,7 @@ from lbq_hw.tools.process import EndlessError, call, finish
 
 _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 _WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
-_PATIENCE = 180  # seconds; a placer that finds no place for a cell tries for ever
+_PATIENCE = 180  # seconds; a placer that finds no place for a cell tries forever
 _ROUNDS = 100  # of a router: the builds that finished needed at most 65
 _LARGE = 4096  # words of a memory whose zeros take Yosys long to read
 _LONG, _BLOCK = 1024, 256  # words in one block: slow to read for Yosys, and fast to read
@@ -154,7 +154,7 @@ def simulate(job: Job, work: Path) -> str:
     """Run the core's RTL in Verilator and compare every layer with the golden model."""
     if locate("verilator") is None:
         _write(work / "simulate.json", {"skipped": "Verilator is missing"})
-        return "skipped, for Verilator is missing: sudo apt install verilator g++"
+        return "skipped, because Verilator is missing: sudo apt install verilator g++"
     # -P: a lbq_hw.py in the current folder is not ours.
     command = [sys.executable, "-P", "-m", "lbq_hw.sim", "--json"]
     command += ["--images", str(job.options.images)]

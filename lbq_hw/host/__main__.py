@@ -1,4 +1,4 @@
-"""A dataset through a board: ``python -m lbq_hw.host --help``."""
+"""Runs a dataset on a board: ``python -m lbq_hw.host --help``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ at the package's clock; throughput from the elapsed time, including the link. Wi
 """
 
 
-_ASK = 0.1  # seconds that a port has for an answer while the board's is looked for
+_ASK = 0.1  # seconds to wait for an answer at each port, while looking for the board
 
 
 def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.host") -> int:
@@ -97,7 +97,7 @@ def _samples(args: argparse.Namespace, packed: Package) -> tuple[Samples, Intege
         )
         return samples, None
     if args.dataset or args.data or args.raw or args.picture or args.images:
-        raise ValueError("the self-test has inputs of its own: leave out other ones and --images")
+        raise ValueError("--selftest has its own inputs: leave out --images and all other inputs")
     if packed.selftest is None:
         raise ValueError(f"{packed.folder} has no self-test: build it again")
     test = packed.selftest
@@ -118,7 +118,7 @@ def _opened(args: argparse.Namespace, packed: Package) -> Iterator[SerialTranspo
 def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Measured:
     program = packed.program
     if not len(samples.images):
-        raise ValueError("the dataset must have an image")
+        raise ValueError("the dataset must have at least one image")
     with _opened(args, packed) as line, image_bar() as bar:
         task = bar.add_task("upload", total=None)
         device = Device(line, program, opening=packed.opening)
@@ -131,7 +131,9 @@ def _measure(args: argparse.Namespace, packed: Package, samples: Samples) -> Mea
             uploaded = tape.written > 0
         elif line.baked() != device.tag or args.reload:
             if args.no_load:
-                raise DeviceError("the bitstream did not bring this model: leave out --no-load")
+                raise DeviceError(
+                    "the bitstream does not contain this model: leave out --no-load to upload it"
+                )
             device.load()
             uploaded = True
         ready = line.now()
@@ -188,7 +190,7 @@ def _upload(
 def _test_memory(args: argparse.Namespace, packed: Package) -> int:
     """Let the core test its memory, and print the result; 1 if a word differs."""
     if args.selftest or args.dataset or args.data or args.raw or args.picture or args.images:
-        raise ValueError("the memory test has no inputs: leave out --selftest and all of them")
+        raise ValueError("--memory-test takes no inputs: leave out --selftest and all other inputs")
     if not packed.config.external:
         raise ValueError(f"the core of {packed.folder} has no external memory to test")
     with _opened(args, packed) as line, image_bar() as bar:
@@ -236,13 +238,13 @@ def _show_ports(*, as_json: bool) -> None:
 
 def _parser(prog: str) -> argparse.ArgumentParser:
     parser = command_parser(
-        prog, "Upload a package's network to its board, run images on it.", _EPILOG
+        prog, "Upload a package's network to its board, and run images on it.", _EPILOG
     )
     parser.add_argument(
         "--port",
         default=ports.AUTO,
-        help="serial port, or the port that sim.board prints; auto, the default: the only USB port "
-        "that can be the board's, or else the port at which the package's core answers",
+        help="serial port, or the port that lbq sim-board prints; auto, the default: the only USB "
+        "port that can be the board's, or else the port at which the package's core answers",
     )
     parser.add_argument("--ports", action="store_true", help="print the serial ports and end")
     parser.add_argument("--package", metavar="DIR", help="folder of the package")
@@ -278,15 +280,19 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument(
         "--stream",
         metavar="F",
-        help="the frames (T, C, H, W) of a .npy file, or test recordings of --data if F is data: "
-        "one step each, on the streaming core of a package",
+        help="for a streaming core, one frame per step: the frames (T, C, H, W) of a .npy file, "
+        "or, if F is data, test recordings of --data",
     )
-    parser.add_argument("--compare", action="store_true", help="compare all logits with golden")
+    parser.add_argument(
+        "--compare", action="store_true", help="compare all logits with the golden model's"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
     loading = parser.add_mutually_exclusive_group()
-    loading.add_argument("--no-load", action="store_true", help="refuse to upload")
+    loading.add_argument("--no-load", action="store_true", help="fail instead of uploading")
     loading.add_argument(
-        "--reload", action="store_true", help="upload all, even what the board already holds"
+        "--reload",
+        action="store_true",
+        help="upload everything, even if the board already holds it",
     )
     parser.add_argument(
         "--baud",
@@ -301,7 +307,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         type=_seconds,
         default=1.0,
         metavar="S",
-        help="time without an answer until a frame is repeated (1)",
+        help="seconds without an answer until a frame is repeated (1)",
     )
     return parser
 

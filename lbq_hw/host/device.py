@@ -1,4 +1,4 @@
-"""A core that holds a program: load, run, read back, count."""
+"""A core with a program: load, run, read levels and counters."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _ADVICE = {
     Error.CRC: "the tape in its memory was altered, or the board has become warmer or colder since "
     "its memory was calibrated: run with --recalibrate, and if that does not help, test the memory "
     "with --memory-test",
-    Error.ORDER: "its tape waits for itself: build the package again",
-    Error.MEMORY: "its external memory does not work: power the board off and on, and see that the "
-    "package is for this board",
+    Error.ORDER: "its tape has a deadlock: build the package again",
+    Error.MEMORY: "its external memory does not work: power the board off and on, and check that "
+    "the package is for this board",
     Error.PARTIAL: "its tape is for a core with more partial sums: build the package again",
 }
 
@@ -79,8 +79,8 @@ class Device:
         limit = sum(self._most)
         if not transport.wait(limit):
             raise DeviceError(
-                f"the core still runs what another host has started, after {limit} cycles: try "
-                "again later, or reset it"
+                f"the core is still busy with another host's run, after {limit} cycles: try again "
+                "later, or reset it"
             )
 
     @cached_property

@@ -90,7 +90,7 @@ class Pace:
 
     @property
     def gap(self) -> float:
-        """About how many seconds a core waits between two runs, if pixels wait in its queue: it
+        """Approximate seconds between two runs of a core, if pixels wait in its queue: it first
         sends the result, and then spreads the pixels.
         """
         pixels = self.opening.pixels
@@ -155,7 +155,7 @@ class Stream:
                 return
             failures += 1
             if failures == ATTEMPTS:
-                raise LinkError("results are lost again and again: the line is too bad")
+                raise LinkError("results are lost repeatedly: try a lower --baud or another cable")
             self._line.sync()
             begin()
 

@@ -53,7 +53,7 @@ class Asked:
 
 
 class LinkError(DeviceError):
-    """The line is gone, or the core does not answer; one sentence."""
+    """The port is gone, or the core does not answer; one sentence."""
 
 
 class SilenceError(LinkError):
@@ -124,7 +124,7 @@ class SerialTransport:
         except (OSError, ValueError) as error:
             if isinstance(error, OSError) and error.errno == errno.EWOULDBLOCK:
                 raise LinkError(
-                    f"the port {name} is in use by another program: end that one first"
+                    f"the port {name} is in use by another program: end that program first"
                 ) from error
             raise LinkError(f"the port {name} cannot be opened: {error}") from error
         try:
@@ -357,7 +357,7 @@ class SerialTransport:
             if failures == attempts and reply is None:
                 raise _silence(attempts)
             if failures == attempts:
-                raise LinkError("the core has been reset or has another host: start again")
+                raise LinkError("the core was reset, or another host uses it: start again")
             self.repeats += sent - done
             self._drain()
             self._send(bytes((link.FLAG,)))  # ends a frame that was cut off
@@ -413,8 +413,8 @@ class SerialTransport:
 
 def _silence(attempts: int) -> SilenceError:
     return SilenceError(
-        f"the core does not answer ({attempts} attempts): see that it is powered, has its "
-        "bitstream, and that port and baud are right"
+        f"the core does not answer ({attempts} attempts): check that the board is powered and has "
+        "its bitstream, and that port and baud are right"
     )
 
 

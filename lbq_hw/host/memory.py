@@ -97,8 +97,8 @@ class ExternalMemory:
             if state & _FAILED:
                 raise DeviceError(
                     "the external memory does not work: its calibration found no timing at which "
-                    "words come back; see that the package is for this board, and power it off and "
-                    "on"
+                    "words come back; check that the package is for this board, and power the "
+                    "board off and on"
                 )
             if state & _CALIBRATED and not state & (_DIGESTS | _TESTS):
                 return
@@ -161,8 +161,8 @@ class ExternalMemory:
                 return
             tick()
         raise DeviceError(
-            f"the external memory does not end its {what}: reset the board, and if that does not "
-            "help, load its bitstream again"
+            f"the external memory does not finish its {what}: reset the board, and if that does "
+            "not help, load its bitstream again"
         )
 
 

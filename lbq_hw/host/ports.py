@@ -58,8 +58,8 @@ def choose(ports: Sequence[Port], answers: Callable[[str], bool]) -> str:
     seen = ", ".join(port.name for port in ports) or "none at all"
     if not names:
         raise LinkError(
-            f"no port leads to this core (of {seen}): see that the board is plugged in and has its "
-            "bitstream, or name its port with --port"
+            f"no port leads to this core (of {seen}): check that the board is plugged in and has "
+            "its bitstream, or name its port with --port"
         )
     raise LinkError(f"{' and '.join(names)} lead to such a core: choose one with --port")
 

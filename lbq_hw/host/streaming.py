@@ -109,7 +109,7 @@ class StreamDevice:
             return
         if code == StreamError.MEMBRANE:
             raise StreamLostError(
-                f"a membrane left its width in step {self.steps + 1}: reset the core"
+                f"a membrane overflowed its width in step {self.steps + 1}: reset the core"
             )
         name = StreamError(code).name if code in set(StreamError) else str(code)
         raise DeviceError(f"the core stopped with error {name}")

@@ -79,7 +79,9 @@ def upload_tape(
         wanted = memory.differing(tape, _Counter(progress, "compare", len(tape)))
     size = sum(len(piece.data) for piece in wanted)
     if wanted and refuse:
-        raise DeviceError("the external memory does not hold this model: leave out --no-load")
+        raise DeviceError(
+            "the external memory does not hold this model: leave out --no-load to upload it"
+        )
     estimate = line_bytes(device, wanted) * BYTE_BITS / baud
     if wanted:
         say(
@@ -91,8 +93,8 @@ def upload_tape(
         memory.upload(wanted, done)
     except LinkError as error:
         raise LinkError(
-            f"the upload stopped after {done.count} of {len(wanted)} pieces, which stay: run this "
-            f"again to go on ({error})"
+            f"the upload stopped after {done.count} of {len(wanted)} pieces, which are kept: run "
+            f"this again to continue ({error})"
         ) from error
     device.check()
     made = Upload(

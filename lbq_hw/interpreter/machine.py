@@ -225,4 +225,4 @@ def _check_exponents(segments: Sequence[Values], first: int) -> None:
 def _check_width(values: Integers, bits: int, what: str) -> None:
     limit = 1 << (bits - 1)
     if values.min() < -limit or values.max() >= limit:
-        raise OverflowError(f"{what} leaves its {bits} bits")
+        raise OverflowError(f"{what} overflows its {bits} bits")

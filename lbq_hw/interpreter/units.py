@@ -73,7 +73,7 @@ class Lanes:
         sums += np.repeat(before, counts, axis=0)
         limit = 1 << (self.width - 1)
         if sums.min() < -limit or sums.max() >= limit:
-            raise OverflowError(f"an accumulator leaves its {self.width} bits")
+            raise OverflowError(f"an accumulator overflows its {self.width} bits")
         self._acc[here] = sums[starts + counts - 1]
         self.events += len(rows)
 

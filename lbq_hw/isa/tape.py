@@ -43,7 +43,7 @@ MOST_SLICES = MOST_PASSES = (1 << 16) - 1
 
 
 class TapeError(ValueError):
-    """Bytes that are not a tape, or not a tape for this core."""
+    """The bytes are not a tape, or not a tape for this core."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,7 +175,7 @@ def check_ends(config: CoreConfig, data: bytes) -> None:
     if end > len(data) or data[max(end - len(last), 0) : max(end - 4, 0)] != last[:-4]:
         raise TapeError(f"END must end at slice {item.payload[-1]}")
     if len(data) % 4 or data.count(0, end) < len(data) - end:
-        raise TapeError(f"behind END, from slice {item.payload[-1]} on, all slices must be 0")
+        raise TapeError(f"after END, from slice {item.payload[-1]} on, all slices must be 0")
 
 
 def entry(config: CoreConfig, item: TapeItem) -> tuple[Region, int, int]:

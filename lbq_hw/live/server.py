@@ -114,7 +114,7 @@ class Handler(BaseHTTPRequestHandler):
         """Refuse requests that do not come from this server's page."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in self._serving.hosts:
-            raise Refusal(HTTPStatus.FORBIDDEN, "this server answers to its own address alone")
+            raise Refusal(HTTPStatus.FORBIDDEN, "this server answers only at its own address")
         origin = self.headers.get("Origin")
         if origin is not None and origin != f"http://{hosts[0]}":
             raise Refusal(HTTPStatus.FORBIDDEN, "this server answers its own page alone")

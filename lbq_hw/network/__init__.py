@@ -81,7 +81,7 @@ class Network:
         for index, layer in enumerate(self.layers):
             last = index == len(self.layers) - 1
             place = f"layer {layer.name!r}"
-            require(layer.name not in shapes, f"{place}: the name is taken")
+            require(layer.name not in shapes, f"{place}: another layer has this name")
             require(
                 (layer.neuron is None) == last,
                 f"{place}: the last layer, and only it, must have no neuron",
@@ -124,7 +124,7 @@ class Network:
         if not path.is_identity:
             require(
                 path.weight.shape[1] == source[0],
-                f"{place}: weight from {path.source!r} wants {path.weight.shape[1]} channels, "
+                f"{place}: weight from {path.source!r} needs {path.weight.shape[1]} channels, "
                 f"the source has {source[0]}",
             )
             require(
@@ -134,7 +134,7 @@ class Network:
         else:
             require(
                 path.weight.shape[0] == source[0],
-                f"{place}: identity from {path.source!r} wants {path.weight.shape[0]} channels, "
+                f"{place}: identity from {path.source!r} needs {path.weight.shape[0]} channels, "
                 f"the source has {source[0]}",
             )
         shape = path.output_shape(source)

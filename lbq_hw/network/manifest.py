@@ -348,6 +348,6 @@ def _parse(manifest: str) -> Any:
             object_pairs_hook=unique,
         )
     except RecursionError:
-        raise NetworkError("the manifest has too many lists inside one another") from None
+        raise NetworkError("the lists of the manifest are nested too deeply") from None
     except json.JSONDecodeError as error:
         raise NetworkError(f"the manifest is not JSON at character {error.pos}") from None

@@ -94,7 +94,7 @@ def unpack(data: NDArray[np.uint8], packed: Packed) -> NDArray[np.int8]:
         raise ValueError(f"{data.size} bytes for {packed.count} weights of {packed.bits} bits")
     used = packed.count * packed.bits % 8
     if used and data[-1] >> used:
-        raise ValueError("bits behind its last weight that are not 0")
+        raise ValueError("bits after its last weight that are not 0")
     rows = np.zeros((-(-packed.count // _GROUP), packed.bits), np.uint8)
     rows.reshape(-1)[: data.size] = data
     codes = np.empty((len(rows), _GROUP), np.int8)

@@ -32,7 +32,7 @@ def rebuild(folder: Path) -> Path:
         text = render(facts)
     except (TemplateError, *store.NONSENSE) as error:
         raise ReportError(
-            f"{folder} holds facts of which no page can be made ({error}): build it again"
+            f"no page can be made from the facts in {folder} ({error}): build it again"
         ) from error
     page.write_text(text, encoding="utf-8")
     return page

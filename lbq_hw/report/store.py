@@ -67,7 +67,7 @@ def load(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
     except RecursionError:
-        raise ValueError("lists inside one another without end") from None
+        raise ValueError("its lists are nested too deeply") from None
 
 
 def _text(value: Any) -> str:

@@ -48,5 +48,5 @@ def markdown(files: Sequence[Path]) -> str:
         except ReportError:
             raise
         except (OSError, *NONSENSE) as error:
-            raise ReportError(f"{file} is no summary of a build ({error})") from error
+            raise ReportError(f"{file} is not a summary of a build ({error})") from error
     return table(COLUMNS, rows, words=(0, 1))

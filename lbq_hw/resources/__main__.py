@@ -17,8 +17,7 @@ from lbq_hw.resources.model import small_of
 def main(argv: Sequence[str] | None = None) -> int:
     parser = Parser(
         prog="python -m lbq_hw.resources",
-        description="Print what the model estimates for each build that was placed, beside the "
-        "measurement.",
+        description="Print the model's estimate beside the measurement for each placed build.",
     )
     parser.add_argument(
         "--add",
@@ -26,12 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         nargs="+",
         default=[],
         metavar="DIR",
-        help="join finished builds to the measurements",
+        help="add finished builds to the measurements",
     )
     parser.add_argument(
         "--leave-out",
         action="store_true",
-        help="estimate each build from the others alone: how far the model can be trusted",
+        help="estimate each build from all others: shows how far the model can be trusted",
     )
     args = parser.parse_args(argv)
     try:

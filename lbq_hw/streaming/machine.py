@@ -278,7 +278,9 @@ class Machine:
     def _check(self, values: Integers) -> None:
         half = 1 << (self.config.membrane_bits - 1)
         if values.min() < -half or values.max() >= half:
-            raise MembraneError(f"a membrane left its width in step {self.steps}: reset the core")
+            raise MembraneError(
+                f"a membrane overflowed its width in step {self.steps}: reset the core"
+            )
 
 
 def layers_of(program: StreamProgram) -> list[tuple[dict[str, int], list[dict[str, int]]]]:

@@ -122,7 +122,7 @@ def need(name: str) -> Found:
     found = locate(name)
     if found is None:
         chosen = os.environ.get(tool.variable) if tool.variable else None
-        where = f"{tool.variable}={chosen} is no program" if chosen else "it was not found"
+        where = f"{tool.variable}={chosen} is not a program" if chosen else "it was not found"
         raise MissingToolError(f"{tool.purpose} needs {tool.name}, but {where}: {tool.remedy}")
     if found.old:
         raise MissingToolError(

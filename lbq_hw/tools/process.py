@@ -139,7 +139,7 @@ def _wait(process: subprocess.Popen[bytes], stopped: Event, endless: Callable[[]
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(timeout=_POLL_SECONDS)
         if endless():
-            raise EndlessError("it makes no end")
+            raise EndlessError("it makes no progress")
     raise StoppedError("a step beside this one failed")
 
 

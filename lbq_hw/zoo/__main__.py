@@ -40,7 +40,7 @@ def row(name: str) -> tuple[str, ...]:
 
 
 def markdown() -> str:
-    """The table as docs/zoo.md carries it."""
+    """The table of docs/zoo.md."""
     return table(COLUMNS, map(row, zoo.names()))
 
 
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None, *, prog: str = "python -m lbq_hw.zoo") -
         description="List the trained networks that ship with the project. Each name can be given "
         "wherever a command takes --model.",
     )
-    parser.add_argument("--markdown", action="store_true", help="as a table for docs/zoo.md")
+    parser.add_argument("--markdown", action="store_true", help="print the table of docs/zoo.md")
     parser.add_argument("--json", action="store_true", help="one JSON object, evaluations by name")
     args = parser.parse_args(argv)
     try:

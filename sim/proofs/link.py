@@ -151,7 +151,7 @@ PROOFS = (
         says="FrameReceiver: whole frames of a request's length, of up to 2 data words",
         module=_MODULE,
         contract=_accepts,
-        bug=Bug(old="~(frame_bad | escaped)", new="~spoiled"),
+        bug=Bug(old="~(frame_bad | escaped)", new="~frame_bad"),
         cycles=22,
     ),
     Proof(

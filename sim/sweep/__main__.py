@@ -29,8 +29,8 @@ examples:
       200 shapes on all processors; a sweep that was stopped goes on where it ended
   python -m sim.sweep --networks 10000 --scheduler tcp://10.0.0.1:8786
       on the workers of a Dask scheduler
-Every level, logit and cycle count is compared. The first difference ends the sweep with exit
-code 1: its network is made as small as possible, and lies as a test beside the results.
+Every level, logit and cycle count is compared. The first difference ends the sweep with exit code
+1; its network is made as small as possible, and written as a test beside the results.
 """
 
 
@@ -45,7 +45,9 @@ def shapes_of(sweep: Sweep) -> list[Shape]:
 
 def main(argv: Sequence[str] | None = None, *, prog: str = "python -m sim.sweep") -> int:
     parser = command_parser(
-        prog, "Run random networks on random cores, against golden and the cycle model.", _EPILOG
+        prog,
+        "Run random networks on random cores, and compare with golden and the cycle model.",
+        _EPILOG,
     )
     parser.add_argument("--networks", type=positive, default=200, metavar="N", help="total (200)")
     parser.add_argument(

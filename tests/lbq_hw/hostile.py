@@ -100,9 +100,9 @@ CHANGES = {
     "name is a number": (put("name", value=5), "manifest.name must be a string, not 5"),
     "two layers of one name": (
         rename(1, "layers.0.neuron"),
-        "layer 'layers.0.neuron': the name is taken",
+        "layer 'layers.0.neuron': another layer has this name",
     ),
-    "a layer named like the input": (rename(0, "input"), "layer 'input': the name is taken"),
+    "a layer named like the input": (rename(0, "input"), "layer 'input': another layer has this name"),
     "bias of -2^63": (
         number("layers", 0, "bias", value=-(1 << 63)),
         "layer 'layers.0.neuron': bias must be within -2**53..2**53, not -9223372036854775808",
@@ -358,7 +358,7 @@ TEXTS = {
     ),
     "meta 10,000 deep": (
         lambda: altered('"meta": {', '"meta": {"x": ' + 10_000 * "[" + 10_000 * "]" + ", "),
-        "the manifest has too many lists inside one another",
+        "the lists of the manifest are nested too deeply",
     ),
     "meta with an integer of 5,000 digits": (
         lambda: altered('"meta": {', '"meta": {"x": ' + 5_000 * "9" + ", "),

@@ -175,13 +175,13 @@ DATASETS = ", ".join(datasets.names())
         (
             small(),
             "mnist",
-            "the model takes images of shape (1, 8, 8), those of the dataset 'mnist' are "
+            "the model takes images of shape (1, 8, 8), the dataset 'mnist' are "
             "(1, 28, 28)",
         ),
         (
             small((2, 20, 20), static=False),
             "nmnist",
-            "the model takes recordings of shape (2, 20, 20), those of the dataset 'nmnist' are "
+            "the model takes recordings of shape (2, 20, 20), the dataset 'nmnist' are "
             "(2, 34, 34)",
         ),
         (

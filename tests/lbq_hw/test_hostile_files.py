@@ -94,7 +94,7 @@ def too_many_weights() -> bytes:
 PACKED: dict[str, tuple[Callable[[], bytes], str]] = {
     "padding bits that are not zero": (
         lambda: with_last_byte(lambda byte: byte | 0x80),
-        "the packed tensor 'logits/path0/weight' has bits behind its last weight that are not 0",
+        "the packed tensor 'logits/path0/weight' has bits after its last weight that are not 0",
     ),
     "a packed tensor of fewer weights": (
         lambda: repacked(lambda found: found[WEIGHT].update(shape=[1, 1, 1, 1])),

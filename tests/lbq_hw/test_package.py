@@ -108,7 +108,7 @@ def test_a_move_that_fails_brings_the_old_package_back(
 
 def test_a_folder_that_is_no_package_is_kept(tmp_path: Path) -> None:
     (tmp_path / "precious").mkdir()
-    with pytest.raises(PackageError, match=r"precious exists and is no package: choose another"):
+    with pytest.raises(PackageError, match=r"precious exists and is not a package: choose another"):
         packed(tmp_path / "precious")
     assert [path.name for path in tmp_path.iterdir()] == ["precious"]
 
@@ -120,7 +120,7 @@ def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
         f"there is no {folder}: lbq build makes it; a build that was stopped by --until has none",
     )
     folder.mkdir()
-    refused(folder, f"{folder} is no package: it has no package.json")
+    refused(folder, f"{folder} is not a package: it has no package.json")
     folder.rmdir()
     packed(folder)
     model = folder / "net.lbq"
@@ -145,13 +145,13 @@ def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
             "{} must give the sha256 of its model, its bitstream, its self-test and its tape, and "
             "of nothing else: build it again",
         ),
-        ({"baud": 0}, "{} has baud = 0, which it cannot be: build it again"),
-        ({"clock_hz": 10**10}, "{} has clock_hz = 10000000000, which it cannot be: build it again"),
-        ({"board": "[/x]"}, "{} has board = '[/x]', which it cannot be: build it again"),
-        ({"model": "../a"}, "{} has model = '../a', which it cannot be: build it again"),
+        ({"baud": 0}, "{} has baud = 0, which is not possible: build it again"),
+        ({"clock_hz": 10**10}, "{} has clock_hz = 10000000000, which is not possible: build it again"),
+        ({"board": "[/x]"}, "{} has board = '[/x]', which is not possible: build it again"),
+        ({"model": "../a"}, "{} has model = '../a', which is not possible: build it again"),
         (
             {"bitstream": "/dev/zero"},
-            "{} has bitstream = '/dev/zero', which it cannot be: build it again",
+            "{} has bitstream = '/dev/zero', which is not possible: build it again",
         ),
     ],
 )
@@ -201,11 +201,11 @@ def taped(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Program]:
     return model, program
 
 
-OLD_PLL = "in bitstreams of that time the PLL of an ECP5 does not start"
-OLD_CORE = "cores of that time do not tell how they read their external memory"
+OLD_PLL = "in bitstreams of that version the PLL of an ECP5 does not start"
+OLD_CORE = "cores of that version do not tell how they read their external memory"
 
 
-NO_PROFILE = "cores of that time have no profile, by which their timing is known"
+NO_PROFILE = "cores of that version have no profile, which tells their timing"
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_package_describes_a_chip_of_ones_own(
     facts = json.loads((tmp_path / "a" / "package.json").read_text("utf-8"))["memory"]
     edit(tmp_path / "a", memory=facts | {"own": facts["own"] | {"rfc": 0}})
     manifest = tmp_path / "a" / "package.json"
-    what = "memory.chip = 'W9825G6KH', which it cannot be: build it again"
+    what = "memory.chip = 'W9825G6KH', which is not possible: build it again"
     refused(tmp_path / "a", f"{manifest} has {what}")
 
 
@@ -284,7 +284,7 @@ def test_a_memory_that_cannot_be_is_refused(
     on_tape(folder, taped, chip=ULX3S)
     edit(folder, memory={"chip": "ULX3S", "bytes": 1000, "tape_bytes": 10} | change)
     manifest = folder / "package.json"
-    refused(folder, f"{manifest} has {text}, which it cannot be: build it again")
+    refused(folder, f"{manifest} has {text}, which is not possible: build it again")
 
 
 def test_a_package_carries_its_tape(tmp_path: Path, taped: tuple[Path, Program]) -> None:
@@ -336,13 +336,13 @@ def test_a_tape_that_is_missing_altered_or_not_of_this_core_is_told(
         (b"\1" + program.tape[1:], "the item at byte 0 has a wrong CRC"),
         (TapeItem(address=tape.PASS).encode(), "HEAD must be the first item, and no other"),
         (TapeItem(address=tape.HEAD).encode(), "the tape is for another core"),
-        (program.tape + b"\1\0\0\0", f"behind END, from slice {slices} on, all slices must be 0"),
+        (program.tape + b"\1\0\0\0", f"after END, from slice {slices} on, all slices must be 0"),
         (tape.encode(program.config, []), "the tape ends before a pass that is marked last"),
         (tape.head(program.config, 0).encode(), "END must end at slice 0"),
         (tape.head(program.config, (1 << 32) - 1).encode(), "END must end at slice 4294967295"),
     ):
         changed_tape(folder, data)
-        refused(folder, f"{path} is no tape of this core ({reason}): build it again")
+        refused(folder, f"{path} is not a tape for this core ({reason}): build it again")
     assert len(program.tape) > 4 * slices - 4
 
 
@@ -353,4 +353,4 @@ def test_a_tape_that_no_memory_holds_is_not_even_read(
     monkeypatch.setattr("lbq_hw.isa.regions.MEMORY_SLICES", 100)
     path = tmp_path / "a" / "tape.bin"
     reason = "it has more than 400 bytes"
-    refused(tmp_path / "a", f"{path} is no tape of this core ({reason}): build it again")
+    refused(tmp_path / "a", f"{path} is not a tape for this core ({reason}): build it again")

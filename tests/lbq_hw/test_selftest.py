@@ -98,5 +98,5 @@ def test_a_self_test_beside_other_inputs_is_refused(
     for other in (["--images", "2"], ["--dataset", "digits"], ["--raw", "x.npy"]):
         assert main(["--package", str(tmp_path / "a"), "--selftest", *other]) == 2
         assert capsys.readouterr().err == (
-            "error: the self-test has inputs of its own: leave out other ones and --images\n"
+            "error: --selftest has its own inputs: leave out --images and all other inputs\n"
         )

@@ -1,8 +1,8 @@
 """Additions to mkdocs: pages from outside of docs/, API pages, links to sources.
 
 README.md becomes the first page. The API pages list the names that `lbq_hw` and `lbq_hw.train`
-export, with their docstrings. The site has no source files, so a link to one is replaced by its
-text. The target of every link must exist.
+export, with their docstrings; `Docstrings` renders what reStructuredText they have. The site has no
+source files, so a link to one is replaced by its text. The target of every link must exist.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -26,7 +28,37 @@ OUTSIDE = {
 }
 API = {"lbq_hw": "Deployment", "train": "Training"}
 _LOG = logging.getLogger("mkdocs.hooks")
+_ROLE = re.compile(r":\w+:`~?([^`]+)`")
+_RULE = re.compile(r" *=+(?: +=+)+ *")
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]*)?\)")
+
+
+class Docstrings(Extension):
+    """Renders the roles and the simple tables of reStructuredText that docstrings have."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        md.preprocessors.register(_Rewrite(md), "docstrings", 25)
+
+
+class _Rewrite(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        made, inside = [], False
+        for line in lines:
+            text = _ROLE.sub(r"`\1`", line)
+            if _RULE.fullmatch(line):
+                made += [""] if inside else ["| name | meaning |", "| --- | --- |"]
+                inside = not inside
+            elif inside:
+                made.append(f"| {re.sub(r'  +', ' | ', text.strip())} |")
+            else:
+                made.append(text)
+        return made
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    extensions: list[Any] = config.markdown_extensions
+    extensions.append(Docstrings())
+    return config
 
 
 def on_files(files: Files, *, config: MkDocsConfig) -> Files:
@@ -76,3 +108,8 @@ def on_page_markdown(markdown: str, *, page: Page, **_: Any) -> str:
         return text
 
     return _LINK.sub(led, markdown)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep a number and its unit on one line of a table."""
+    return re.sub(r"(<td[^>]*>[\d.,]+) ([\w%]+)(?=</td>)", r"\1&nbsp;\2", html)

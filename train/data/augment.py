@@ -36,13 +36,13 @@ class AugmentConfig:
     subtracted, this is the mean's colour.
     """
 
-    rotate: float = 0.0  # most degrees
-    shift: float = 0.0  # largest, as a fraction of the side
+    rotate: float = 0.0  # largest rotation in degrees
+    shift: float = 0.0  # largest shift, as a fraction of the side
     zoom: float = 0.0  # largest, as a fraction
     crop: int = 0  # pixels of padding before a random crop
-    flip: bool = False  # left to right, every second image
+    flip: bool = False  # horizontal flip of every second image
     autoaugment: bool = False  # the CIFAR-10 policy
-    cutout: int = 0  # side of an empty square, even, clipped at the border
+    cutout: int = 0  # side of a blank square, even; it is clipped at the border
     mixup: float = 0.0  # alpha of its Beta law
     cutmix: float = 0.0  # alpha of its Beta law
     fill: str = "zero"  # value of empty places: zero, mean or gray

@@ -13,7 +13,7 @@ from lbq_hw.train.data.input_spec import InputSpec
 
 
 class LoaderError(ValueError):
-    """A loader whose batches a network can not take; the message is one sentence for the user."""
+    """A loader whose batches a network cannot take; the message is one sentence for the user."""
 
 
 class Feed:

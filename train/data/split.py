@@ -58,7 +58,7 @@ def unseen(dataset: Dataset) -> str | None:
     these = f"class {missing[0]!r}" if len(missing) == 1 else f"{len(missing)} classes"
     named = f": {', '.join(map(repr, missing[:NAMED]))}" if len(missing) > 1 else ""
     more = ", ..." if len(missing) > NAMED else ""
-    return f"there are no images to train on of {these}{named}{more}"
+    return f"the training images have none of {these}{named}{more}"
 
 
 def mean_levels(dataset: Dataset) -> tuple[int, ...]:

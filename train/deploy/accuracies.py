@@ -27,7 +27,7 @@ from lbq_hw.train.data import InputSpec
 from lbq_hw.train.deploy import agreement
 
 BOARD_IMAGES = 20
-"""Images that the board is simulated on where none are asked for, at most."""
+"""Default for the largest number of images on the simulated board."""
 _CYCLES = 3e7  # of the board, which then takes a minute or so
 _CYCLES_PER_INTEGER = 100  # to upload one over the link
 _LANES = 16  # of the board's core
@@ -41,9 +41,9 @@ def add_board_images(parser: argparse.ArgumentParser) -> None:
         "--board-images",
         type=not_negative,
         metavar="N",
-        help="how many of the test images the simulated board is run on too, 0: none; Verilator "
-        f"takes a minute for a core that it has not seen; default: {BOARD_IMAGES} if --data is "
-        "given, or fewer where the network is large, else none",
+        help="how many of these test images to run on a simulated board, too (a minute more if "
+        f"Verilator has to compile the core); default: {BOARD_IMAGES} if --data is given, or "
+        "fewer for a large network; else 0",
     )
 
 
@@ -55,13 +55,13 @@ def measure(
     *,
     board_images: int | None,
 ) -> dict[str, Any]:
-    """Percentages of images that are classified right, as one JSON-able object.
+    """Accuracies in percent, as one JSON-able object.
 
-    `data` has the network's range and classes, and `spec` says what the model makes of it. The
-    board is simulated on the first `board_images` of the images, or with None on as many of
-    `BOARD_IMAGES` as a minute allows. The object under `simulated` has all three accuracies on
-    these images; there, `board` is None with a `reason` where the board could not be simulated, and
-    `equal` says whether its logits are those of the integer network. With 0, `simulated` is None.
+    `data` has the network's range and classes, and `spec` turns it into the model's input. The
+    simulated board runs the first `board_images` of the images; with None, at most `BOARD_IMAGES`,
+    and as many as fit in a minute; with 0, none, and `simulated` is None. The object under
+    `simulated` has all three accuracies on these images; `equal` says whether the board's logits
+    equal the integer network's. If the board cannot be simulated, `board` is None, with a `reason`.
     """
     images, labels = data.images, np.asarray(data.labels)
     parts = [images[first : first + _BATCH] for first in range(0, len(images), _BATCH)]
@@ -90,19 +90,19 @@ def differs(facts: Mapping[str, Any] | None) -> bool:
 
 
 def _affordable(network: Network) -> int:
-    """Images that the board can be simulated on in `_CYCLES`."""
+    """How many images the board can run in `_CYCLES`."""
     left = _CYCLES - _CYCLES_PER_INTEGER * network.parameters
     per_image = agreement.multiplications(network) / _LANES
     return int(np.clip(left / per_image, 0, BOARD_IMAGES))
 
 
 def _simulate(network: Network, images: NDArray[np.uint8]) -> tuple[Integers | None, str | None]:
-    """The logits that the simulated board gives images, or why there are none."""
+    """The logits of the simulated board, or the reason why there are none."""
     if not len(images):
-        return None, "it would take minutes: --board-images 1 simulates it"
+        return None, "it would take minutes: give --board-images 1 to simulate it"
     print(
-        f"simulating the board on {units.images(len(images))}; a core that Verilator has not seen "
-        "takes a minute (--board-images 0 leaves it out)",
+        f"simulating the board on {units.images(len(images))}; compiling a new core takes a minute "
+        "(--board-images 0 skips this)",
         file=sys.stderr,
     )
     try:
@@ -123,7 +123,7 @@ def _percent(classes: NDArray[np.int64], labels: NDArray[np.int64]) -> float | N
 
 
 def show(facts: Mapping[str, Any]) -> None:
-    """Print what `measure` found, with a line for each of the three."""
+    """Print the result of `measure`: one line per accuracy."""
     made = Table(title=f"accuracy on {escape(facts['dataset'])}", title_style="")
     made.add_column("")
     made.add_column(described(facts), justify="right")

@@ -213,7 +213,7 @@ def _check_ranges(network: Network) -> None:
                 Violation(
                     path=network.name,
                     reason=str(error),
-                    mend="see whether a norm or a gamma has diverged, or use fewer fraction bits",
+                    mend="check whether a norm or a gamma has diverged, or use fewer fraction bits",
                 )
             ]
         ) from None
@@ -230,7 +230,7 @@ def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made
                 Violation(
                     path=population.name,
                     reason=f"its weights, norms or bias are out of proportion to its step: {error}",
-                    mend="see whether its norm or its gamma has diverged, and train it again",
+                    mend="check whether its norm or its gamma has diverged, and train it again",
                 )
             )
     if violations:

@@ -40,7 +40,7 @@ Found = TypeVar("Found")
 
 
 class TakeUpError(ValueError):
-    """A network that a model cannot take up; one sentence for the user."""
+    """A network that cannot be loaded into a model; one sentence for the user."""
 
 
 @torch.no_grad()
@@ -139,7 +139,7 @@ def _set_neuron(population: Population, layer: Layer) -> None:
     foreign = any(rule.optional for rule in integers.rules)
     if foreign or isinstance(neuron, IntegrateFire):
         raise TakeUpError(
-            f"layer {layer.name!r} was taken up from another framework, and has no gradient"
+            f"layer {layer.name!r} was imported from another framework, and has no gradient"
         )
     if not neuron.learn_gamma:
         neuron.step.fill_(gamma)
@@ -170,7 +170,7 @@ def _scale(population: Population, layer: Layer) -> Floats:
 
 def _known(value: Found | None, layer: Layer, name: str) -> Found:
     if value is None:
-        raise TakeUpError(f"layer {layer.name!r} does not say its {name}, which a model needs")
+        raise TakeUpError(f"layer {layer.name!r} has no {name}, which a model needs")
     return value
 
 

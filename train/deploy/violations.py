@@ -60,7 +60,7 @@ def _neuron(population: Population) -> Iterator[Violation]:
 
 
 def _values(population: Population) -> Iterator[Violation]:
-    """Parameters that are not numbers."""
+    """Parameters that are not finite."""
     modules: dict[str, nn.Module] = {}
     for term in terms(population.current):
         if isinstance(term.origin, Synapse):
@@ -75,13 +75,13 @@ def _values(population: Population) -> Iterator[Violation]:
         if broken:
             yield Violation(
                 path=path,
-                reason=f"{' and '.join(broken)} must be finite, and some of it is not",
+                reason=f"{' and '.join(broken)} must be finite, and some values are not",
                 mend="train it again from a checkpoint before it diverged",
             )
 
 
 def _scales(population: Population, spec: InputSpec) -> Iterator[Violation]:
-    """Weights that were quantized elsewhere, in scales that do not suit one another."""
+    """Weights that were quantized in another framework, with scales that do not match."""
     parts = [term for term in terms(population.current) if isinstance(term.origin, Synapse)]
     modules = [term.origin.module for term in parts if isinstance(term.origin, Synapse)]
     elsewhere = [
@@ -96,8 +96,8 @@ def _scales(population: Population, spec: InputSpec) -> Iterator[Violation]:
     if not (even and one):
         yield Violation(
             path=population.name,
-            reason="reads weights that were quantized in scales of their own",
-            mend="use one scale for all that is added, and for all outputs of the last layer",
+            reason="adds weights that were quantized with different scales",
+            mend="use one scale for all added paths, and for all outputs of the last layer",
         )
 
 
@@ -109,15 +109,15 @@ def _mean(found: Analysis, spec: InputSpec) -> Iterator[Violation]:
         yield Violation(
             path=INPUT,
             reason=(
-                "a mean is subtracted and the input is not padded alike by all layers and on all "
-                f"sides: (rows, columns) of {', '.join(map(str, sorted(paddings)))}"
+                "a mean is subtracted, and the input is padded unevenly: "
+                f"(rows, columns) of {', '.join(map(str, sorted(paddings)))}"
             ),
-            mend="pad it alike, or not at all, or train without a mean",
+            mend="pad it alike in all layers and on all sides, or not at all, or use no mean",
         )
     pools = [levels.sum_pool for levels in found.consumed(INPUT) if levels.sum_pool is not None]
     if pools and {*paddings, *(pool.padding for pool in pools)} != {(0, 0)}:
         yield Violation(
             path=INPUT,
-            reason="a mean is subtracted and the input is both pooled and padded",
+            reason="a mean is subtracted, and the input is both pooled and padded",
             mend="pool it without padding, or train without a mean",
         )

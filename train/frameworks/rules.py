@@ -38,7 +38,8 @@ def per_channel(values: Any, what: str, axes: int | None = None) -> float | list
     shape = tuple(found.shape)
     if axes is not None and found.dim() < axes:
         raise RefusalError(
-            f"its {what} of shape {shape} acts along the last axes of its images, not per channel",
+            f"its {what} of shape {shape} applies along the last axes of its images, not per "
+            "channel",
             f"give it the shape ({shape[-1]}, 1, 1) for one {what} per channel",
         )
     if axes is not None and found.dim() > axes:
@@ -61,7 +62,10 @@ def with_codes(plain: Any, weight: Tensor, scale: Tensor, bits: int) -> Conv1d |
     one per output channel; export keeps codes and scale.
     """
     if scale.numel() not in (1, len(weight)):
-        raise RefusalError("its scales are neither one nor one per channel", "use one of these")
+        raise RefusalError(
+            "its scales are not one number, nor one per channel",
+            "use one scale, or one per channel",
+        )
     shape = (-1, *[1] * (weight.dim() - 1))
     largest = int((weight / scale.reshape(shape)).round().abs().max())
     if bits > 1 and largest > numeric.weight_limit(bits):

@@ -72,7 +72,7 @@ def read(module: Any, axes: int) -> Spiking:
     beta = min(max(beta, 0.0), 1.0)
     if reset == "subtract" and not module.reset_delay:
         raise RefusalError(
-            "it subtracts without a delay, and snnTorch then decides otherwise on spikes of a "
+            "it subtracts without a delay, and snnTorch then decides differently on spikes of a "
             "membrane that stays above its threshold",
             'use reset_delay=True, or reset_mechanism="zero"',
         )

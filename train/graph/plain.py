@@ -71,7 +71,7 @@ def plain(module: nn.Module, *, training: bool = False) -> nn.Module:
         return module  # it was prepared before
     if "forward" in vars(module):
         raise RefusalError(
-            "its forward was replaced, and is not that of its class", "put it into a class"
+            "its forward was replaced, and is not the forward of its class", "put it into a class"
         )
     if issubclass(kind, nn.Conv1d | nn.Conv2d | nn.Linear):
         as_it_is = type(module) is kind and "weight" in module._parameters

@@ -33,8 +33,8 @@ from lbq_hw.train.graph import (
 from lbq_hw.train.graph.windows import NO_SIDES
 from lbq_hw.train.neurons import Neuron
 
-_READS_JOINS = "join tensors of one kind, and let layers read the join one after another"
-_READS_PADS = "let convolutions, linear layers or pools read what is padded"
+_READS_JOINS = "join tensors of one kind, and let each layer read the whole concatenation"
+_READS_PADS = "let only convolutions, linear layers or pools read a padded tensor"
 
 
 class Rules:
@@ -55,7 +55,9 @@ class Rules:
         if not isinstance(value, Levels):
             joined = not isinstance(value, Readout | None) and any(t.placed for t in terms(value))
             if joined:
-                self.found.refuse(path, "acts on what was joined of unlike parts", _READS_JOINS)
+                self.found.refuse(
+                    path, "acts on a concatenation of different kinds of tensors", _READS_JOINS
+                )
             return None if joined else value
         if value.pad != NO_SIDES:
             self.found.refuse(path, "acts on levels that were padded", _READS_PADS)
@@ -104,7 +106,7 @@ class Rules:
         if isinstance(value, Sum) and any(isinstance(t.origin, Identity) for t in terms(value)):
             names = sorted({t.origin.levels.source for t in terms(value)})
             reason = f"acts on a sum of burst levels ({', '.join(names)}), which is no burst level"
-            mend = "add currents before a neuron, not levels behind it (no SEW residuals)"
+            mend = "add currents before a neuron, not levels after it (no SEW residuals)"
         self.found.refuse(path, reason, mend)
 
     def norm(self, path: str, module: nn.BatchNorm2d | nn.BatchNorm1d, value: Value) -> Value:
@@ -136,7 +138,7 @@ class Rules:
             return None
         if not isinstance(value, Levels) or value.neuron is None:
             return self._on_current(
-                path, value, "max-pool acts on a current", "move it behind the neuron"
+                path, value, "max-pool acts on a current", "move it after the neuron"
             )
         if value.max_pool or value.sum_pool:
             self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
@@ -147,7 +149,7 @@ class Rules:
     def average(self, node: fx.Node, path: str, value: Value, pool: nn.Module | None) -> Value:
         if not isinstance(value, Levels):
             return self._on_current(
-                path, value, "average pool acts on a current", "move it behind the neuron"
+                path, value, "average pool acts on a current", "move it after the neuron"
             )
         if value.sum_pool:
             self.found.refuse(path, "a pool follows a pool", "merge the two windows into one")
@@ -205,7 +207,9 @@ class Rules:
             origin = [term.origin.levels for term in terms(value)]
         if not self.spec.static or any(levels.neuron is not None for levels in origin):
             self.found.refuse(
-                path, "repeats what already has timesteps", "repeat a static input's current only"
+                path,
+                "repeats a tensor that already has timesteps",
+                "repeat a static input's current only",
             )
             return None
         return value
@@ -218,7 +222,7 @@ class Rules:
         self.found.refuse(
             path,
             "the readout averages neither a current nor spikes",
-            "put it behind the last linear, or behind the last neuron",
+            "put it after the last linear, or after the last neuron",
         )
         return None
 
@@ -232,7 +236,9 @@ class Rules:
             return None
         shapes = {self._shape(arg) for arg in node.all_input_nodes}
         if len(shapes) != 1:
-            self.found.refuse(path, f"adds unlike shapes {sorted(shapes)}", "project one of them")
+            self.found.refuse(
+                path, f"adds different shapes {sorted(shapes)}", "project one of them"
+            )
             return None
         currents = tuple(self._identity(path, operand) for operand in operands)
         if None in currents:
@@ -250,7 +256,9 @@ class Rules:
             if isinstance(current, Levels | None) or any(
                 isinstance(term.origin, Identity) or term.placed for term in origins
             ):
-                self.found.refuse(path, "joins what is not read part by part", mend)
+                self.found.refuse(
+                    path, "joins tensors for a layer that cannot read them part by part", mend
+                )
                 return None
             placed.append(Placed(current=current, first=first, size=size, channels=channels))
             first += size

@@ -1,8 +1,8 @@
 """From an nn.Module of supported layers to its meaning: one walk over the torch.fx graph.
 
 This file has the walk; :mod:`train.graph.rules` has the rule of each layer. Everything without an
-integer form becomes a `Violation`. All violations are collected, because a user would rather mend
-five things at once than one at a time.
+integer form becomes a `Violation`. All violations are collected, so that a user can fix all of them
+at once.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def trace(model: nn.Module, *, training: bool = False) -> Traced:
         refused.append(
             Violation(
                 path=name,
-                reason="its forward was replaced, and is not that of its class",
+                reason="its forward was replaced, and is not the forward of its class",
                 mend="put it into a class",
                 trainable=False,
             )

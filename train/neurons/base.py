@@ -35,27 +35,21 @@ class Shared(TypedDict, total=False):
 class Neuron(nn.Module):
     """The base of the levelled neurons: their parameters, and the call of :func:`recurrence`.
 
-    =============  ============================================================================
-    timesteps      T
-    capacity       N, the largest level
-    gamma          the step: ``softplus(rho) + eps`` where learned, else the buffer ``step``
-    beta           the decay, in 0..1: ``sigmoid(beta_logit)`` where learned, else a float
-    alpha          the reset factor: ``softplus(alpha_rho)`` where learned, else a float
-    lam            tail strength ``sigmoid(eta)`` of the ReLSG-ET surrogate, else None
-    signed         levels go down to -N
-    threshold      what U must reach for the first level: gamma, except in imported neurons
-    to_zero        a spike leaves nothing of the membrane
-    strict         U must pass the threshold, not just reach it
-    late           the reset is subtracted after the next leak: alpha is 1 / beta
-    stateful       False: no membrane is carried from one timestep to the next
-    scale_step     the gradient of a learned gamma is scaled, see :meth:`step_for`
-    emit_levels    send S, for consumers that multiply by ``gamma.detach()``, not gamma * S
-    fused          False: plain torch on every device
-    streams        it can keep its state between calls
-    keeps_state    each call continues from the membrane of the previous call
-    v              this membrane, None if there is none; set it to None to start from 0
-    trained_only   why the chip can not run it; empty where it can
-    =============  ============================================================================
+    ============= ============================================================================
+    timesteps T capacity N, the largest level gamma the step: ``softplus(rho) + eps`` where learned,
+    else the buffer ``step`` beta the decay, in 0..1: ``sigmoid(beta_logit)`` where learned, else a
+    float alpha the reset factor: ``softplus(alpha_rho)`` where learned, else a float lam tail
+    strength ``sigmoid(eta)`` of the ReLSG-ET surrogate, else None signed levels go down to -N
+    threshold what U must reach for the first level: gamma, except in imported neurons to_zero a
+    spike leaves nothing of the membrane strict U must pass the threshold, not just reach it late
+    the reset is subtracted after the next leak: alpha is 1 / beta stateful False: no membrane is
+    carried from one timestep to the next scale_step the gradient of a learned gamma is scaled, see
+    :meth:`step_for` emit_levels send S, for consumers that multiply by ``gamma.detach()``, not
+    gamma * S fused False: plain torch on every device streams it can keep its state between calls
+    keeps_state each call continues from the membrane of the previous call v this membrane, None if
+    there is none; set it to None to start from 0 trained_only why the chip cannot run it; empty if
+    it can =============
+    ============================================================================
     """
 
     stateful: bool = True

@@ -43,7 +43,7 @@ def _walk(group: h5py.Group, depth: int) -> int:
             if name in _NUMBERS and name != "padding" and item.dtype.kind in "OSU":
                 raise ValueError(f"{item.name} has no numbers")
         if total > MOST_BYTES:
-            raise ValueError(f"its arrays have more than {MOST_BYTES >> 30} GiB")
+            raise ValueError(f"its arrays take more than {MOST_BYTES >> 30} GiB")
     return total
 
 
@@ -66,9 +66,9 @@ def _number(name: str, value: np.ndarray[Any, Any]) -> None:
         kind = "complex numbers" if value.dtype.kind == "c" else "no numbers"
         raise RefusalError(f"its {name} has {kind}", "write real numbers")
     if value.size == 0:
-        raise RefusalError(f"its {name} is empty", "write what it has")
+        raise RefusalError(f"its {name} is empty", "write its values")
     if not np.isfinite(value).all():
-        raise RefusalError(f"its {name} must be finite, and some of it is not", "train it again")
+        raise RefusalError(f"its {name} must be finite, and some values are not", "train it again")
     if name in _LEAST or name in _DIMENSIONS:
         least = _LEAST.get(name, -8)
         good = value.size <= 2 and value.ndim <= 1 and (value == np.rint(value)).all()

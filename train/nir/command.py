@@ -28,18 +28,18 @@ from lbq_hw.train.nir.node import RESETS
 
 _EXAMPLES = """\
 inputs of the dataset:
-  Training inputs choose the scales of float weights: those with which the fewest spikes differ from
-  the graph's (--calibrate). Other training inputs tell how many still differ, by layer. Test inputs
-  give the accuracy of the graph, of the network and, where --data or --board-images is given, of
-  the simulated board.
+  The scales of float weights are chosen on training inputs, so that the fewest spikes differ from
+  the graph's (--calibrate). The share of spikes that still differ is measured on other training
+  inputs, layer by layer. The accuracies of the graph, of the network and, with --data or
+  --board-images, of the simulated board are measured on test inputs.
 
 examples:
   python -m train.nir net.nir --out net.lbq --dataset nmnist --data DIR --timesteps 300
   python -m train.nir net.nir --out net.lbq --dataset digits --timesteps 25 --reset late
-      from snnTorch, which writes a reset to zero whatever its neurons do
+      from snnTorch, whose files say reset to zero whatever its neurons do
   python -m train.nir net.nir --out net.lbq --dataset npz --data mine.npz --timesteps 25 \\
       --weight-bits 4 --calibrate 1000
-      arrays of your own; few bits, for which more inputs choose the scales of the weights
+      arrays of your own; weights of few bits need more inputs for calibration
   python -m train.nir net.lbq --to-nir net.nir
 """
 _TESTED = 100  # test inputs, unless told otherwise
@@ -68,9 +68,11 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("file", type=Path, help="a .nir file; with --to-nir an .lbq file")
     parser.add_argument("--out", type=Path, help="file to write; default: FILE with .lbq")
     parser.add_argument("--to-nir", type=Path, metavar="OUT", help="write FILE as NIR")
-    parser.add_argument("--timesteps", type=positive, metavar="T", help="how long an input lasts")
+    parser.add_argument("--timesteps", type=positive, metavar="T", help="timesteps per input")
     parser.add_argument(
-        "--dataset", metavar="NAME", help=f"one of {', '.join(datasets.names())}: its input"
+        "--dataset",
+        metavar="NAME",
+        help=f"dataset of the graph's inputs: one of {', '.join(datasets.names())}",
     )
     parser.add_argument("--data", type=Path, metavar="PATH", help="the dataset's folder or .npz")
     add_reading(parser)
@@ -78,28 +80,28 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--calibrate",
         type=not_negative,
         metavar="N",
-        help="training inputs on which the scales of float weights are chosen; 0: the scales with "
-        "the smallest error of the weights are used; default: "
-        f"{inputs.CALIBRATED}, and fewer where they have "
-        f"more than {inputs.CALIBRATED_STEPS:,} timesteps together",
+        help="choose the scales of float weights on N training inputs; 0: by the error of the "
+        f"weights alone; default: {inputs.CALIBRATED}, or fewer if these have more than "
+        f"{inputs.CALIBRATED_STEPS:,} timesteps in all",
     )
     parser.add_argument(
         "--input-bits",
         type=positive,
         metavar="B",
-        help="bits of a pixel or of a count of events; default: 1 for recordings, for images as "
-        "many as they need",
+        help="bits of a pixel or of a count of events; default: 1 for recordings, as many as "
+        "needed for images",
     )
     parser.add_argument(
         "--full-scale",
         type=float,
         metavar="X",
-        help="the pixel that the graph saw as 1; default: 1 for recordings, else the largest",
+        help="the pixel value that the graph saw as 1.0; default: 1 for recordings, else the "
+        "largest value",
     )
     parser.add_argument("--name", help="the network's name; default: the file's")
     parser.add_argument("--weight-bits", type=int, default=8, metavar="B", help="default: 8")
     parser.add_argument(
-        "--decay-bits", type=int, default=8, metavar="B", help="of a leak; default: 8"
+        "--decay-bits", type=int, default=8, metavar="B", help="bits of a leak; default: 8"
     )
     parser.add_argument(
         "--dt",
@@ -130,15 +132,16 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         "--most-different",
         type=float,
         metavar="SHARE",
-        help="refuse if more of a layer's spikes differ from the graph's on equal inputs; "
-        f"default: {agreement.MOST_ROUNDED:g}",
+        help="refuse to import if a larger share of a layer's spikes differs from the graph's on "
+        f"equal inputs; default: {agreement.MOST_ROUNDED:g}",
     )
     parser.add_argument(
         "--test",
         type=not_negative,
         default=_TESTED,
         metavar="N",
-        help=f"number of random test inputs to compare on, 0: none; default: {_TESTED}",
+        help="number of test inputs, drawn at random, for the accuracies of graph and network; "
+        f"default: {_TESTED}",
     )
     accuracies.add_board_images(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -159,7 +162,7 @@ def _write(args: argparse.Namespace) -> dict[str, Any]:
 def _read(args: argparse.Namespace) -> dict[str, Any]:
     for name in ("timesteps", "dataset"):
         if getattr(args, name) is None:
-            raise ValueError(f"give --{name}: a NIR graph does not say it")
+            raise ValueError(f"give --{name}, which a NIR graph does not contain")
     strict = None if args.fires is None else args.fires == "above"
     graph, reading = read.load(args.file, dt=args.dt, reset=args.reset, strict=strict)
     reading = dataclasses.replace(reading, clamp=args.clamp)
@@ -220,7 +223,7 @@ def _data(args: argparse.Namespace, graph: nir.NIRGraph, split: str) -> Dataset:
 
 
 def _specs(args: argparse.Namespace, data: Dataset) -> tuple[InputSpec, InputSpec]:
-    """The input of the graph, and that of the network, which may have fewer bits.
+    """The inputs of the graph and of the network; the network's may have fewer bits.
 
     With fewer bits than full scale needs, the upper bits are used, so nothing is saturated.
     """
@@ -249,8 +252,8 @@ def _specs(args: argparse.Namespace, data: Dataset) -> tuple[InputSpec, InputSpe
 
 
 def _full_scale(told: float | None, largest: int) -> int:
-    """The raw value that means full scale, for data without one of its own: the value that the
-    graph saw as 1, or the largest value if the graph saw raw values or nothing is told.
+    """The raw value of full scale, for data that does not say it: the value that the graph saw as
+    1, or the largest value if the graph saw raw values or none is given.
     """
     return max(largest, 1) if told is None or told <= 1 else max(1, int(told))
 

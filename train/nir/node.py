@@ -107,7 +107,7 @@ class Reading:
             return None
         if self.reset == "late":
             raise RefusalError(
-                "it subtracts behind the next leak, and cannot be clamped before that",
+                "it subtracts after the next leak, so its membrane cannot be clamped before",
                 "give --reset zero or subtract, or no --clamp",
             )
         floor = (self.clamp - base) / gain

@@ -58,7 +58,9 @@ def load(
             raise ValueError(f"it holds a {type(graph).__name__}, not a graph")
     except Exception as error:  # nir.read raises errors of any kind for a broken file
         reason = _HDF5.sub(r"\1", str(error)) or type(error).__name__
-        raise NirError(f"{path} is no NIR file ({reason}): give one that nir.write made") from error
+        raise NirError(
+            f"{path} is not a NIR file ({reason}): give one that nir.write made"
+        ) from error
     told = _told(graph)
     subtracts = not any(name.endswith("/v_reset") for name in fields)
     return graph, Reading(
@@ -110,8 +112,8 @@ class _Builder:
             else:
                 self._refuse(
                     f"{source} -> {target}",
-                    "the edge has an end that is no node",
-                    "take it out, or write its node",
+                    "an end of the edge is not a node",
+                    "remove the edge, or write its node",
                 )
 
     def build(self, *, static: bool, flat: bool) -> fx.GraphModule:
@@ -121,7 +123,7 @@ class _Builder:
             self._refuse(
                 "graph",
                 f"it has {len(starts)} inputs and {len(ends)} outputs",
-                "give it one of each, behind one node",
+                "join them in one node, so that there is one of each",
             )
         else:
             self._check_edges(starts[0], ends[0])
@@ -153,11 +155,11 @@ class _Builder:
         read = {source for sources in self.sources.values() for source in sources}
         for name, sources in self.sources.items():
             if name == start and sources:
-                self._refuse(name, "it is the input, and an edge leads to it", "take the edge out")
+                self._refuse(name, "it is the input, but an edge leads to it", "take the edge out")
             elif name != start and not sources:
                 self._refuse(name, "it has no input", "connect it, or take it out")
             if name == end and name in read:
-                self._refuse(name, "it is the output, and a node reads it", "take the edge out")
+                self._refuse(name, "it is the output, but a node reads it", "take the edge out")
             elif name != end and name not in read:
                 self._refuse(name, "nothing reads it", "connect it, or take it out")
         if len(self.sources[end]) > 1:

@@ -55,11 +55,11 @@ def notes(network: Network) -> Iterator[str]:
     """What another reader of the graph should be told, one sentence each."""
     if not _resets_to_zero(network):
         yield (
-            "the network subtracts its thresholds, which NIR does not say: tell other readers to "
-            "reset by subtraction, where a membrane reaches its threshold"
+            "the network resets by subtraction, which NIR cannot say: set other readers to "
+            "subtract the threshold when a membrane reaches it"
         )
     if any(layer.neuron and layer.neuron.decay_bits for layer in network.layers):
-        yield "the network rounds leaked membranes down, and other readers will not"
+        yield "the network rounds leaked membranes down; other readers do not"
     if network.input.bits + network.input.shift > 1:
         yield "the graph's input are the integer levels of pixels, not their values"
 
@@ -91,13 +91,13 @@ def _violations(network: Network) -> Iterator[Violation]:
         if layer.neuron.capacity > 1:
             yield Violation(
                 path=layer.name,
-                reason=f"NIR has no bursts, and it emits up to {layer.neuron.capacity} levels",
+                reason=f"NIR has no bursts, but it emits up to {layer.neuron.capacity} levels",
                 mend="train it with a capacity of 1",
             )
         if not layer.neuron.to_zero and not np.array_equal(layer.neuron.theta, layer.neuron.reset):
             yield Violation(
                 path=layer.name,
-                reason="it subtracts something else than its threshold",
+                reason="its reset is not its threshold",
                 mend="reset by the threshold, or to zero",
             )
 

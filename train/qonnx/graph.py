@@ -49,7 +49,7 @@ def read(path: str | Path, spec: InputSpec) -> fx.GraphModule:
     except OSError as error:
         raise QonnxError(f"{path} cannot be read ({error.strerror}): give a QONNX file") from None
     except DecodeError:
-        raise QonnxError(f"{path} is no ONNX file: export it again") from None
+        raise QonnxError(f"{path} is not an ONNX file: export it again") from None
     return _Builder(proto.graph, spec).build()
 
 
@@ -122,7 +122,9 @@ class _Builder:
             return self._graph.call_function(operator.add, (left, right))
         data = next((one for one in node.input if one in self._nodes), None)
         if data is None:
-            raise RefusalError("it does not read what the input becomes", "export it again")
+            raise RefusalError(
+                "its input does not depend on the network's input", "export it again"
+            )
         if kind in ("Quant", "BipolarQuant"):
             constants = [self._constants.get(one) for one in node.input]
             made: nn.Module = Quantizer.of(node, constants).activation()
@@ -184,7 +186,7 @@ class _Builder:
         values = self._spec.normalize(raw.reshape(-1, 1, 1, 1).expand(shape)[:, :, :1, :1])
         if not quantizer.keeps(values.numpy()):
             raise RefusalError(
-                "it quantizes pixels otherwise than the InputSpec does",
+                "it quantizes pixels differently from the InputSpec",
                 "give an InputSpec whose pixels it leaves as they are, or leave it out",
             )
 
@@ -202,7 +204,9 @@ class _Builder:
 
     def _alias(self, source: str, result: str) -> None:
         if source not in self._nodes:
-            raise RefusalError("it does not read what the input becomes", "export it again")
+            raise RefusalError(
+                "its input does not depend on the network's input", "export it again"
+            )
         self._nodes[result] = self._nodes[source]
         for names in (self._flat, self._rectified):
             if source in names:
@@ -211,7 +215,7 @@ class _Builder:
     def _value(self, name: str) -> fx.Node:
         """The node of a layer's input; RefusalError for a ReLU without a quantizer."""
         if name in self._rectified:
-            raise RefusalError("it reads a ReLU without a quantizer", "put a Quant behind the ReLU")
+            raise RefusalError("it reads a ReLU without a quantizer", "put a Quant after the ReLU")
         return self._nodes[name]
 
     def _code(self, name: str) -> Codes:

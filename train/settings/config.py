@@ -45,17 +45,17 @@ INCIDENTAL |= {"train.save_every", "train.shard_mib"}
 class DataConfig:
     """The dataset and how its raw bytes become the network's input (see ``data.InputSpec``)."""
 
-    name: str  # of a dataset, or npz or images for one's own
-    bits: int = 8  # planes of the input after the shift
+    name: str  # a dataset, or npz or images for your own data
+    bits: int = 8  # bit planes of the input, after the shift
     shift: int = 0  # raw >> shift, saturated to bits
     full_scale: float = 0.0  # the value that becomes 1.0; 0 stands for 2**bits - 1
     mean: tuple[float, ...] = ()  # per channel; empty keeps black pixels and padding at 0
     std: tuple[float, ...] = ()  # per channel, together with mean
-    size: int | None = None  # side of a recording's frame, whose blocks are summed, or of pictures
-    channels: int | None = None  # of pictures of one's own: 3 (RGB, the default) or 1 (gray)
-    layout: Layout | None = None  # of arrays of one's own whose shape leaves it open: nchw or nhwc
-    background: Background | None = None  # behind pictures' transparent pixels: black or white
-    validation: int = 0  # training images held out to test on, in place of the test split
+    size: int | None = None  # side of a recording's frame, or of a resized picture
+    channels: int | None = None  # channels of your own pictures: 3 (RGB, the default) or 1 (gray)
+    layout: Layout | None = None  # axes of your own arrays, if ambiguous: nchw or nhwc
+    background: Background | None = None  # colour behind transparent pixels: black or white
+    validation: int = 0  # training images to hold out and test on, instead of the test split
 
     def __post_init__(self) -> None:
         if self.name == "images":
@@ -118,14 +118,14 @@ class ModelConfig:
     """A model of ``train.models``; an option left out takes the model's own default."""
 
     name: str  # digits, mnist, nmnist, vgg, resnet, resnet18, resnet19, resnet20 or resnet34
-    channels: tuple[int, ...] | None = None  # per convolution: digits, mnist, nmnist
-    widths: tuple[int, ...] | None = None  # per stage: ResNets
-    blocks: tuple[int, ...] | None = None  # per stage: resnet
-    width: int | None = None  # of the first layers: vgg
-    head: int | None = None  # of the hidden linear layer: resnet19
-    stem_stride: int | None = None  # of the first convolution: resnet, resnet19, resnet20
-    residual: bool | None = None  # whether it has a shortcut: digits
-    bias: bool | None = None  # whether layers have norms and biases: nmnist
+    channels: tuple[int, ...] | None = None  # channels of each convolution (digits, mnist, nmnist)
+    widths: tuple[int, ...] | None = None  # channels of each stage (ResNets)
+    blocks: tuple[int, ...] | None = None  # blocks of each stage (resnet)
+    width: int | None = None  # channels of the first layers (vgg)
+    head: int | None = None  # width of the hidden linear layer (resnet19)
+    stem_stride: int | None = None  # stride of the first convolution (resnet, resnet19, resnet20)
+    residual: bool | None = None  # whether there is a shortcut (digits)
+    bias: bool | None = None  # whether layers have norms and biases (nmnist)
 
     def __post_init__(self) -> None:
         factory = _choose("model.name", self.name, models.MODELS)
@@ -140,22 +140,22 @@ class NeuronConfig:
     """A neuron of ``train.neurons``; an option left out takes the default of its kind."""
 
     kind: str = "lbq"  # lbq, burst, binary, ternary, i-lif, mlf, lm-ht, relu, quant-relu
-    timesteps: int = 2  # T; a temporal dataset is cut into as many frames
+    timesteps: int = 2  # T; recordings are cut into T frames
     capacity: int = 5  # N, the largest burst level
-    surrogate: Literal["relsg", "box"] | None = None  # relsg or box: lbq, burst
-    gamma0: float | None = None  # first step
-    eta0: float | None = None  # first tail strength, lambda = sigmoid(eta): lbq, burst
+    surrogate: Literal["relsg", "box"] | None = None  # relsg or box (lbq, burst)
+    gamma0: float | None = None  # initial step gamma
+    eta0: float | None = None  # initial eta; the tail strength lambda is sigmoid(eta) (lbq, burst)
     beta: float | None = None  # decay
     alpha: float | None = None  # reset factor
-    eps: float | None = None  # least step
-    learn_gamma: bool | None = None  # whether the step is learned: lbq, ternary, quant-relu
-    scale_step: bool | None = None  # whether its gradient is scaled as in LSQ: likewise
-    learn_lambda: bool | None = None  # whether the tail strength is learned: lbq, burst
+    eps: float | None = None  # smallest step
+    learn_gamma: bool | None = None  # whether the step is learned (lbq, ternary, quant-relu)
+    scale_step: bool | None = None  # whether the step's gradient is scaled as in LSQ
+    learn_lambda: bool | None = None  # whether the tail strength is learned (lbq, burst)
     learn_beta: bool | None = None  # whether the decay is learned
     learn_alpha: bool | None = None  # whether the reset factor is learned
-    sharpness: float | None = None  # of the arctan: binary
-    low: float | None = None  # lower end of the surrogate's plateau, in steps: as learn_gamma
-    high: float | None = None  # its upper end: likewise; default N, for ternary 1.5
+    sharpness: float | None = None  # sharpness of the arctan surrogate (binary)
+    low: float | None = None  # lower end of the surrogate's plateau, in steps
+    high: float | None = None  # upper end of the plateau; default: N, or 1.5 for ternary
 
     def __post_init__(self) -> None:
         defaults = _defaults(neurons.Neuron, _choose("neuron.kind", self.kind, neurons.KINDS))
@@ -181,7 +181,7 @@ FIXED: dict[tuple[str, str], dict[str, Any]] = {
 class Config:
     """A whole run; ``to_dict`` and ``from_dict`` are inverse and JSON-safe."""
 
-    name: str = ""  # the file's, unless given
+    name: str = ""  # default: the name of the file
     description: str = ""  # one line for --list
     data: DataConfig
     model: ModelConfig

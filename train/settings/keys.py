@@ -45,8 +45,8 @@ def every(section: Any = Config, place: str = "") -> list[Key]:
 def listing() -> str:
     """All keys as lines, with an empty line between sections."""
     lines = [
-        "keys of a configuration, as a file has them and --set takes them; one without a default",
-        "takes that of the dataset, the model or the kind of neuron:",
+        "keys of a configuration, for files and for --set; a key without a default takes",
+        "the default of the dataset, the model or the kind of neuron:",
         "",
     ]
     section = ""

@@ -16,7 +16,7 @@ from lbq_hw.decode import DecodeError, MissingKeyError, UnknownKeyError
 
 
 class ConfigError(DecodeError):
-    """A configuration that can not be used; the message is one sentence for the user."""
+    """A configuration that cannot be used; the message is one sentence for the user."""
 
 
 def require(ok: bool, key: str, want: str, value: object) -> None:

@@ -127,7 +127,7 @@ def test_a_member_that_is_no_array_is_named(tmp_path: Path) -> None:
     path = tmp_path / "data.npz"
     path.write_bytes(packed(honest() | {"readme.txt": b"hello"}))
     assert refusal(path) == (
-        f"{path} cannot be read ('readme.txt' in it is no array): write it with "
+        f"{path} cannot be read ('readme.txt' in it is not an array): write it with "
         "numpy.savez(file, images=..., labels=...)"
     )
 

@@ -184,24 +184,24 @@ def test_own_data_without_a_path_asks_for_it(tmp_path: Path) -> None:
         "dataset 'images' needs the path of a folder of pictures: give --data"
     )
     assert refusal("npz", none, split="test") == (
-        f"{none} is no file: give the path of an .npz file"
+        f"{none} is not a file: give the path of an .npz file"
     )
     assert refusal("images", none, split="test", shape=(1, 2, 3)) == (
-        f"{none} is no folder: give one that has a folder per class"
+        f"{none} is not a folder: give a folder with one subfolder per class"
     )
 
 
 def test_what_own_data_has_is_not_known_before_it_is_read() -> None:
     with pytest.raises(DatasetError) as caught:
         datasets.info("npz")
-    assert str(caught.value) == "what the dataset 'npz' has is known only from its files"
+    assert str(caught.value) == "the dataset 'npz' is your own data: only its files tell its shape and classes"
 
 
 def test_a_shape_is_for_pictures_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^shape must be given for pictures, not None$"):
         datasets.load("images", tmp_path, split="test")
     with pytest.raises(
-        ValueError, match=r"^shape must be None but for one's own data, not \(1, 8, 8\)$"
+        ValueError, match=r"^shape must be None except for your own data, not \(1, 8, 8\)$"
     ):
         datasets.load("digits", split="test", shape=(1, 8, 8))
 
@@ -306,7 +306,7 @@ def test_a_class_whose_name_no_network_could_have_is_one_sentence(tmp_path: Path
 def test_folders_without_pictures_are_one_sentence(tmp_path: Path) -> None:
     shape = (1, 8, 8)
     assert refusal("images", tmp_path, split="test", shape=shape) == (
-        f"{tmp_path} has no folders: put the pictures of each class into one"
+        f"{tmp_path} has no subfolders: put the pictures of each class into a subfolder"
     )
     (tmp_path / "a").mkdir()
     assert refusal("images", tmp_path, split="test", shape=shape) == (
@@ -362,7 +362,7 @@ def test_raw_inputs_of_another_form_are_one_sentence(array: np.ndarray, tmp_path
 
 
 def test_images_are_given_in_one_way_only(tmp_path: Path) -> None:
-    message = "give a dataset, raw inputs or pictures, not several of them"
+    message = "give a dataset, raw inputs or pictures, only one of them"
     for given in ({"raw": "a"}, {"pictures": ["a"]}):
         with pytest.raises(ValueError, match=f"^{message}$"):
             load_samples(small(), data=str(tmp_path), **given)

@@ -1,4 +1,4 @@
-"""What is done where data of the user's own can mean two things: it is said, refused or noted."""
+"""What is done where the user's own can mean two things: it is said, refused or noted."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def zeros(*shape: int) -> np.ndarray:
 
 
 AMBIGUOUS = (
-    "{path}: images of shape {shape} can be {ways}: say which with --layout (in a configuration "
+    "{path}: images of shape {shape} can be {ways}: choose one with --layout (in a configuration "
     "data.layout, in the file an entry layout)"
 )
 
@@ -306,7 +306,7 @@ def test_a_file_that_is_divided_by_half_is_refused(tmp_path: Path) -> None:
     both = {f"train_{name}": array for name, array in whole.items()}
     path = saved(tmp_path / "b.npz", **whole, **both)
     assert refusal("npz", path, split="test") == (
-        f"{path} has images to train on twice, as images and as train_images: leave out one"
+        f"{path} has training images twice, as images and as train_images: leave out one"
     )
 
 

@@ -211,7 +211,7 @@ def test_a_pickle_that_calls_anything_else_is_refused_and_calls_nothing(
         b"\x80\2cnumpy\nndarray\n}(U\1aK\1ub.q",  # bytes after the end are left
         b"\x80\2cnumpy\nndarray\n)\x81.",  # a class that is none
         b"\x80\2cnumpy\nndarray\nK\1a.",  # an append to what is no list
-        b"\x80\2}]K\1s.",  # a key that can not be one
+        b"\x80\2}]K\1s.",  # a key that cannot be one
     ],
 )
 def test_what_is_not_a_complete_pickle_of_a_dictionary_is_refused(tmp_path, data):

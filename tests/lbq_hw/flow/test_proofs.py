@@ -42,7 +42,7 @@ def test_equal_logits_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert product == facts
     four = {"simulator": "Icarus, four states", "images": 1, "skipped": "it is long"}
     note, _ = prove(facts | {"runs": [RUN, SECOND, four]}, tmp_path, monkeypatch)
-    assert note.endswith(f", {states}, and not in four states, for it is long")
+    assert note.endswith(f", {states}, and not in four states, because it is long")
 
 
 def test_a_difference_names_the_seed_and_the_image(

@@ -112,11 +112,11 @@ def test_weights_are_copied_unless_nobody_can_change_them() -> None:
         ),
         (
             lambda: network(hidden(), readout(name="hidden")),
-            "layer 'hidden': the name is taken",
+            "layer 'hidden': another layer has this name",
         ),
         (
             lambda: network(hidden(name=INPUT), readout()),
-            "layer 'input': the name is taken",
+            "layer 'input': another layer has this name",
         ),
         (
             lambda: network(hidden()),

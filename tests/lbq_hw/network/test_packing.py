@@ -65,7 +65,7 @@ def test_bytes_of_another_number_are_refused(size: int) -> None:
 @pytest.mark.parametrize("last", [0x80, 0xFF])
 def test_bits_behind_the_last_weight_are_refused(last: int) -> None:
     data, five = np.array([0, last], np.uint8), Packed(bits=3, shape=(5, 1, 1, 1))
-    with pytest.raises(ValueError, match=r"^bits behind its last weight that are not 0$"):
+    with pytest.raises(ValueError, match=r"^bits after its last weight that are not 0$"):
         packing.unpack(data, five)
     data[1] &= 0x7F
     assert packing.unpack(data, five).shape == five.shape

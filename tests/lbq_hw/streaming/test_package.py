@@ -33,7 +33,7 @@ def test_a_package_has_the_program_of_its_core(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"clock_hz": 0}, " has clock_hz = 0, which it cannot be: build it again"),
+        ({"clock_hz": 0}, " has clock_hz = 0, which is not possible: build it again"),
         ({"horizon": 1 << 40}, f": horizon must be 1..65536, not {1 << 40}: build it again"),
         ({"baud": "9"}, ": stream.baud must be an integer, not '9': build it again"),
         ({"config": {}}, ": stream.config lacks the key 'lanes': build it again"),
