@@ -37,7 +37,7 @@ class BoardError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
-    """What the flow knows of a board; everything else comes from its Amaranth platform.
+    """The flow's data about a board; everything else comes from its Amaranth platform.
 
     `name`, as given to ``--board``; `title`; `device`, as its maker calls it; `family`, a name
     that `lbq_hw.families` has, or None for a board without a fabric, which is only simulated.
@@ -191,7 +191,7 @@ class Board:
             )
         try:
             return made(**family.platform_options)
-        except Exception as error:  # whatever a user's platform does
+        except Exception as error:  # a user's platform may raise anything
             raise BoardError(
                 f"platform {self.platform!r} cannot be made: {type(error).__name__}: {error}"
             ) from error
@@ -213,7 +213,7 @@ class Board:
                 if module
                 else _module(self.file, _version(self.file))
             )
-        except (Exception, SystemExit) as error:  # whatever a user's module does
+        except (Exception, SystemExit) as error:  # a user's module may raise anything
             raise BoardError(
                 f"platform {self.platform!r} cannot be imported: {type(error).__name__}: {error}"
             ) from error
@@ -330,7 +330,7 @@ def _module(path: str, version: tuple[str, int, int]) -> ModuleType:  # noqa: AR
         raise BoardError(f"{path} must only set BOARD, but it ends the program") from error
     except (BoardError, KeyboardInterrupt):
         raise
-    except BaseException as error:  # whatever a user's file does
+    except BaseException as error:  # a user's file may raise anything
         kind = type(error).__name__
         raise BoardError(f"{path} cannot be read as a board: {kind}: {error}") from error
     return module

@@ -1,4 +1,4 @@
-"""Second sources: what other projects say of a board's pins, compared signal by signal.
+"""Second sources: the pins of a board according to other projects, compared signal by signal.
 
 ``second_sources.json`` has only facts, with the origin of each board's: a repository, a commit and
 a file.

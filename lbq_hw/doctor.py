@@ -208,7 +208,7 @@ def _show(findings: list[Finding]) -> None:
         hint = finding.path if finding.state == "ok" else finding.remedy
         console.print(f"         {escape(hint)}")
     if healthy(findings):
-        console.print("Everything that a build needs is there.")
+        console.print("Everything that a build needs is installed.")
     else:
         lacking = [f.name for f in findings if f.needed and f.state != "ok"]
         console.print(f"A build lacks: {', '.join(lacking)}.")

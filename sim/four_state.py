@@ -51,8 +51,8 @@ endmodule
 
 
 def smallest(config: CoreConfig) -> Network:
-    """A network with one pixel, two neurons and two classes, for any core: loading it takes the
-    least of the line's time.
+    """A network with one pixel, two neurons and two classes, for any core: no network loads faster
+    over the line.
     """
     neuron = Neuron(
         capacity=1, theta=np.array([1, 2]), reset=np.array([1, 2]), decay=1, decay_bits=0

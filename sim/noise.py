@@ -37,7 +37,7 @@ from lbq_hw.sim.small_boards import on_chip
 from lbq_hw.sim.verilator import CACHE, SimulatorError
 
 TIMEOUT = 0.02
-"""Seconds without an answer until the host repeats requests: more than all of them take."""
+"""Seconds without an answer until the host repeats requests: longer than any answer takes."""
 BATCH = 8  # inputs that are streamed one after the other
 _EPILOG = """
 examples:

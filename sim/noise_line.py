@@ -63,7 +63,7 @@ class _Way:
         self._late = b""  # a frame that comes after the next one
 
     def passed(self, body: bytes) -> bytes:
-        """What comes out of the line for a frame; `body` is without its flag."""
+        """The output of the line for a frame; `body` is the frame without its flag."""
         if self._late and body:
             late, self._late = self._late, b""
             return body + _FLAG + late

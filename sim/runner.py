@@ -26,7 +26,7 @@ from lbq_hw.tools import COCOTB_VERILATOR, numbers
 
 CACHE = Path("build/cocotb")
 LIMIT = 1800.0
-"""Seconds of wall clock that a run of a testbench may take: many times what any needs alone."""
+"""Limit in seconds of wall-clock time for a testbench: many times what any of them needs alone."""
 TIMESCALE = ("1ns", "1ns")
 _PROGRAMS = {"icarus": "iverilog", "verilator": "verilator"}
 _ARGUMENTS = {"icarus": (), "verilator": ("-Wno-fatal", "-Wno-lint", "-O3", "--output-split", "0")}
@@ -52,8 +52,8 @@ class Design:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What the tests of a testbench did: names of all, the failures' texts by name, and how many
-    seconds each took.
+    """The results of a testbench's tests: all names, the texts of failures by name, and the seconds
+    that each test took.
     """
 
     tests: tuple[str, ...]
@@ -91,13 +91,13 @@ def _verilator_version() -> str | None:
 
 
 def _tell(*arguments: str) -> str:
-    """What Verilator prints."""
+    """The output of Verilator."""
     command = [_PROGRAMS["verilator"], *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 
 def awake(text: str) -> str:
-    """Verilog of Yosys whose processes all run at the start, in Icarus too.
+    """Verilog of Yosys, changed so that all processes run at the start, in Icarus too.
 
     An `always @*` first runs when an input changes; until then its output is X. Those of several
     statements have an input for that, which must change when all of them wait. As an `always_comb`
@@ -173,7 +173,7 @@ def simulate(
         variables = {limiter.VARIABLE: str(limit), **(variables or {})}
         runner = get_runner(design.simulator)
         began = time.monotonic()
-        # It may or may not raise when a test fails: only the results count.
+        # It may or may not raise an exception when a test fails: only the results count.
         with contextlib.suppress(RuntimeError, SystemExit):
             runner.test(
                 test_module=[limiter.__name__, module],

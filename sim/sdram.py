@@ -50,7 +50,7 @@ class SdramModel(wiring.Component):
     reload : in
         Fill the memory again from the file of ``+sdram_file``.
     violated : out
-        A check has failed: the model has printed which one, and ends the simulation.
+        A check has failed: the model prints which one, and ends the simulation.
     """
 
     pads: Any

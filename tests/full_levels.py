@@ -10,7 +10,7 @@ from lbq_hw.network import INPUT
 
 
 def full_levels(program: Program) -> dict[str, NDArray[np.uint8]]:
-    """After each step, levels with all bits set, which no network emits: the most work there is."""
+    """Levels of every layer with all bits set, which no network emits: the most work there is."""
     return {
         name: np.full((tensor.frames, *tensor.shape), (1 << tensor.planes) - 1, np.uint8)
         for name, tensor in program.tensors.items()

@@ -86,7 +86,7 @@ LINES = _Kinds(
 
 class _Drawing:
     kinds = IMAGES
-    input_padding = 1  # of layers on an input from which a mean is subtracted,,
+    input_padding = 1  # of layers on an input from which a mean is subtracted
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)

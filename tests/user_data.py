@@ -248,8 +248,8 @@ def _arrays(chooser: Chooser, training: bool, folder: Path) -> Case:
     }
     if layout in ways and said == "no":
         reasons.append(
-            f"{path}: {first}images of shape {size} can be {ways[layout]}: choose one with --layout "
-            "(in a configuration data.layout, in the file an entry layout)"
+            f"{path}: {first}images of shape {size} can be {ways[layout]}: choose one with "
+            "--layout (in a configuration data.layout, in the file an entry layout)"
         )
     if said == "both":
         reasons.append(f"{path} says that its layout is {truth}, not {other}: leave out one")

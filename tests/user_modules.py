@@ -301,7 +301,7 @@ class _Own:
         text = f"{kind.__name__}: {MODES}{what}; "
         return self._right(
             untrained=text + ONE_FORWARD,
-            note=f"{text}the network does what the model does in evaluation mode mode mode mode",
+            note=f"{text}the network does what the model does in evaluation",
         )
 
     def scaling(self) -> Draw:
@@ -347,8 +347,8 @@ class _Own:
         own = module.forward
         module.forward = lambda x: 2 * own(x)  # type: ignore[method-assign]
         return self._refused(
-            f"{path or 'RandomModule'}: its forward was replaced, and is not the forward of its class; "
-            "put it into a class"
+            f"{path or 'RandomModule'}: its forward was replaced, and is not the forward of "
+            "its class; put it into a class"
         )
 
     def hooked(self) -> Draw:
@@ -648,7 +648,7 @@ class _Foreign:
         self.model.__class__ = NoisyInTraining
         return self._right(
             note=f"NoisyInTraining: {MODES}it calls rand_like, add in training alone; the network "
-            "does what the model does in evaluation mode mode mode mode"
+            "does what the model does in evaluation"
         )
 
     def other_forward(self) -> Draw | None:

@@ -146,7 +146,7 @@ class TorchForward:
             unit = np.ones(layer.shape[0])
             if layer.neuron is not None:
                 if not np.array_equal(layer.neuron.theta, layer.neuron.reset):
-                    raise ValueError("the torch forward resets by one step and by nothing else")
+                    raise ValueError("the torch forward only has resets by one step")
                 unit = 2.0**-layer.fraction_bits * layer.neuron.theta
             bias = layer.bias * 2.0**-layer.fraction_bits / unit
             self.biases[layer.name] = torch.tensor(bias, dtype=torch.float32)

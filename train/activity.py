@@ -41,7 +41,8 @@ class MeanLevel(nn.Module):
 
     def __init__(self, neuron: Neuron, weight: float) -> None:
         super().__init__()
-        self._neuron = (neuron,)  # in a tuple: the neuron is registered where it fires, once
+        # in a tuple, so that the neuron is registered only once: where it fires
+        self._neuron = (neuron,)
         self.weight = weight
 
     def forward(self, sent: Tensor) -> Tensor:

@@ -61,7 +61,8 @@ class Scale(nn.Module):
 
     def __init__(self, neuron: nn.Module) -> None:
         super().__init__()
-        self._neuron = (neuron,)  # in a tuple: the neuron is registered where it fires, once
+        # in a tuple, so that the neuron is registered only once: where it fires
+        self._neuron = (neuron,)
 
     def forward(self, levels: Tensor) -> Tensor:
         return levels * self.gain

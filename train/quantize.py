@@ -128,7 +128,7 @@ class Deployed(nn.Module):
         bits: int | None,
         per_tensor: bool = False,
     ) -> None:
-        self._source = (source,)  # in a tuple: registered where it fires, once
+        self._source = (source,)  # in a tuple, so that it is registered only once: where it fires
         self.group: Group | None = None
         self.place = 0
         self.absorb = absorb and source is not None

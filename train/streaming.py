@@ -1,4 +1,4 @@
-"""Time of a whole model: timesteps per call, and whether neurons keep their state between calls.
+"""Time in a whole model: timesteps per call, and whether neurons keep their state between calls.
 
 With one timestep per call and kept states, a model runs step by step, as in snnTorch, and as in
 SpikingJelly with step mode "s"::

@@ -151,7 +151,7 @@ class Chip:
         return max(self.row_bits, 11)
 
     def cycles(self, clock_hz: int) -> Cycles:
-        """Timings at a clock; ValueError where the chip is too slow for it, or the clock for it."""
+        """Timings at a clock; ValueError if the clock is too fast or too slow for the chip."""
         if type(clock_hz) is not int or clock_hz < 1:
             raise ValueError(f"clock_hz must be a positive integer, not {clock_hz!r}")
 
@@ -190,8 +190,8 @@ class Chip:
 _PADS_LEAST = (983 + 1_988 + 990) // 2 - 235
 _PADS_MOST = 987 + 2_674 + 1_140 + 401
 _WIRES_LEAST, _WIRES_MOST = 100, 300
-# Data sheets of IS42S16160G-7, IS42S16160B-7, MT48LC16M16A2-75 and -6A, AS4C32M16SB-7 (of whose
-# 1,024 columns half are used).
+# Data sheets of IS42S16160G-7, IS42S16160B-7, MT48LC16M16A2-75 and -6A, AS4C32M16SB-7 (only half of
+# its 1,024 columns are used).
 _SLOWEST_16 = {
     "data_bits": 16,
     "row_bits": 13,

@@ -1,4 +1,4 @@
-"""How every board with external memory takes its words: the eye, the edge, and its margins.
+"""How every board with external memory samples its words: the eye, the clock edge, its margins.
 
 ``python -m lbq_hw.chips`` prints the table of docs/external-memory.md.
 """

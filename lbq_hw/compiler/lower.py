@@ -106,7 +106,9 @@ def lower(laid: LaidOut, config: CoreConfig) -> Lowered:
 
 
 def _refuse_hopeless(network: Network, config: CoreConfig) -> None:
-    """CompileError for tables that no core can hold, before building them fills the memory."""
+    """CompileError for tables that no core can hold, raised before building them would fill the
+    memory.
+    """
     rows = runs = 0
     for layer in network.layers:
         tiles, most = weights.tile_count(layer.shape[0], config.lanes), 0
@@ -138,7 +140,7 @@ def _layer(
         source, first = tensors[path.source], len(paths)
         weight_first.append(offset)
         block = (_identity if path.is_identity else _conv)(layer, index, source, config)
-        # a tap that only ever meets its pool's padding counts for nothing
+        # a tap that only meets its pool's padding adds nothing
         paths += [made for made in block.paths if made.rows.counts and made.columns.counts]
         for count, (exponent, limb) in enumerate(block.limbs):
             segments += [
@@ -170,7 +172,7 @@ def _layer(
 def _identity(layer: Layer, number: int, source: Tensor, config: CoreConfig) -> _Block:
     path = layer.paths[number]
     limbs = weights.limbs(path.weight, lanes=config.lanes, weight_bits=config.weight_bits)
-    (taps,) = windows.tap_groups(layer, path, source)  # without padding, no tap strays
+    (taps,) = windows.tap_groups(layer, path, source)  # without padding, no tap leaves the source
     lowered = LoweredPath(
         number=number,
         taps=taps,

@@ -48,7 +48,7 @@ class Schedule:
     waited: int = 0
     """Cycles in which no pass ran."""
     slices: int = 0
-    """Of the tape, taken so far."""
+    """Slices of the tape that were taken so far."""
 
     def __post_init__(self) -> None:
         self._stream = WordStream(self.timing)

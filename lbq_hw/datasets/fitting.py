@@ -16,7 +16,7 @@ from lbq_hw.datasets.base import VALIDATION, WHOLE, Drawn
 from lbq_hw.datasets.reading import BACKGROUNDS
 from lbq_hw.network import HeldOut, Network
 
-SEED = 0  # of every random choice of images, so that all commands draw the same images
+SEED = 0  # seed of every random choice of images, so that all commands draw the same ones
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -198,7 +198,7 @@ def _load_known(
     blocks = info.temporal and height == width and info.shape[1] % height == 0
     if shape != info.shape and not (blocks and channels == info.shape[0]):
         raise ValueError(
-            f"the model takes {form} of shape {shape}, the dataset {name!r} are {info.shape}"
+            f"the model takes {form} of shape {shape}, the dataset {name!r} has {info.shape}"
         )
     if info.classes != network.classes:
         raise ValueError(

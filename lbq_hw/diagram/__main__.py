@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--of",
         choices=DRAWINGS,
         default="architecture",
-        help="what to print: the core (default), or its reader of external memory",
+        help="the diagram to print: the core (default), or its reader of external memory",
     )
     args = parser.parse_args(argv)
     if args.folder is None:

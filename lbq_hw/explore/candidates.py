@@ -45,7 +45,7 @@ class Wish:
     doors: bool = True
 
     def keeps(self, config: CoreConfig) -> bool:
-        """Whether a core is asked for."""
+        """Whether a core meets the wish."""
         return (not self.words or config.word in self.words) and (
             not self.units or config.units in self.units
         )
@@ -121,7 +121,7 @@ def _on_tape(wish: Wish, board: Board) -> Iterator[tuple[CoreConfig, float]]:
 def _candidates(
     wish: Wish, board: Board, cores: Iterator[tuple[CoreConfig, float]]
 ) -> Iterator[_Candidate]:
-    """Each core with each door, at the clock with which a host waits least."""
+    """Each core with each door, at the clock that is fastest for the host."""
     kinds = ((False, False), (True, False), (True, True)) if wish.doors else ((False, False),)
     for config, cycles in cores:
         if not wish.keeps(config):
@@ -170,8 +170,8 @@ def _door_of(ask: Ask, config: CoreConfig) -> Estimate:
 
 
 def _clocks(wish: Wish, board: Board, config: CoreConfig) -> Sequence[int]:
-    """Clocks to try: the fastest one that the core is thought to meet, and below it, for each rate
-    of the bridge, the fastest one that can be divided to it.
+    """Clocks to try: the fastest clock that the core should meet by estimate, and, for each rate of
+    the bridge, the fastest clock below it that can be divided to this rate.
     """
     if wish.clocks_hz:
         aims = set(wish.clocks_hz)
@@ -189,7 +189,7 @@ def _clocks(wish: Wish, board: Board, config: CoreConfig) -> Sequence[int]:
 
 @lru_cache(maxsize=4096)
 def _made(pll: str, input_hz: int, aim_hz: int) -> int | None:
-    """The clock that a PLL makes, at most `aim_hz`; None if it can make none near that."""
+    """The fastest clock of at most `aim_hz` that a PLL makes; None if there is none near it."""
     with suppress(clocks.ClockError):
         setting = clocks.solve(pll, input_hz, aim_hz)
         return input_hz if setting is None else setting.output_hz

@@ -33,7 +33,9 @@ _ENVIRONMENT.filters.update(
 
 
 def render(networks: Sequence[dict[str, Any]], *, refused: dict[str, list[str]]) -> str:
-    """The page of what `results.facts` found; `refused` are boards by the network they lack."""
+    """The page with the facts of `results.facts`; `refused` has the boards that no core fits, by
+    network.
+    """
     shown = []
     for one in networks:
         if lines := [line for line in one["points"] if line["shown"]]:

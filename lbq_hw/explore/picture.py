@@ -15,7 +15,7 @@ from lbq_hw import boards, units
 HEIGHT = 420
 _TOP, _BOTTOM, _LEFT, _RIGHT = 14, 34, 0.12, 0.97
 _STEPS = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 4, 5, 6, 8), tuple(n / 10 for n in range(10, 100, 5)))
-_FEW = 3  # ticks; fewer do not tell an axis
+_FEW = 3  # ticks; fewer do not define an axis
 
 
 def picture(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -58,7 +58,9 @@ def picture(lines: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _stairs(front: Sequence[dict[str, float]]) -> list[tuple[float, float, float, float]]:
-    """The border of what the front beats: lines between its points, and on to the right."""
+    """The border of the area that the front dominates: lines between its points, continued to the
+    right.
+    """
     found = []
     for one, after in zip(front, [*front[1:], None], strict=True):
         right = _RIGHT if after is None else after["x"]
@@ -69,7 +71,7 @@ def _stairs(front: Sequence[dict[str, float]]) -> list[tuple[float, float, float
 
 
 class _Axis:
-    """A logarithmic axis with some room at both ends. Its ticks are as coarse as they may be."""
+    """A logarithmic axis with some room at both ends. Its ticks are as coarse as possible."""
 
     def __init__(self, values: Sequence[float]) -> None:
         self._low, self._high = min(values) / 1.15, max(values) * 1.15

@@ -43,7 +43,7 @@ class Build:
 
 
 def synthesise(build: Build) -> Placed | None:
-    """Run the steps until there is a netlist; what went wrong, if it did."""
+    """Run the steps until there is a netlist; returns the error, if there is one."""
     return _run(build, "synth")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """A core on a board: `core` is what a build keeps in core.json, the rest is estimated from it.
+    """A core on a board: `core` is the contents of a build's core.json, the rest is estimated from
+    it.
 
     `luts` are four-input LUTs, or logic cells where the family has those, door included. `seconds`
     is the time from image to image as a host sees it at `baud`; `core_seconds` is the core's part.
@@ -28,14 +29,14 @@ class Point:
 
     @property
     def id(self) -> str:
-        """Names what a build of this point depends on, readable at its start."""
+        """An id of everything that a build of this point depends on; its start is readable."""
         parts = {name: self.core[name] for name in ("config", "clock_hz", "opening")}
         text = json.dumps([self.model, self.board, parts], sort_keys=True)
         return f"{self.board}-{self.model}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
     @property
     def sizes(self) -> dict[str, Any]:
-        """What was explored: lanes, word, units, bits, door and memory."""
+        """The explored sizes: lanes, word, units, bits, door and memory."""
         config, opening = self.core["config"], self.core["opening"]
         return {
             "lanes": config["lanes"],
@@ -48,14 +49,14 @@ class Point:
         }
 
     def facts(self) -> dict[str, Any]:
-        """One object for JSON, without what a build keeps."""
+        """One object for JSON, without `core`."""
         found = {name: value for name, value in asdict(self).items() if name != "core"}
         return found | self.sizes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
-    """What place and route made of a point with one seed; `error` if it made nothing.
+    """The result of place and route of a point with one seed; `error` if it failed.
 
     `cycles` are those of an image as the core's cycle model counts them, None without images.
     `row` is the build as `lbq_hw.resources` keeps measured builds.

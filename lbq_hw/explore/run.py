@@ -171,7 +171,7 @@ class Exploration:
     def _each(
         self, what: str, work: Callable[[Any], Any], jobs: Sequence[Any], total: int
     ) -> Iterator[Any]:
-        """Results of jobs as they come, with a bar; those that are there already are done."""
+        """Results of jobs as they finish, with a progress bar; stored results count as finished."""
         with image_bar() as bar:
             task = bar.add_task(what, total=total, completed=total - len(jobs))
             asked = self.asked

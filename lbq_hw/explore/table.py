@@ -43,7 +43,7 @@ def _row(line: dict[str, Any]) -> list[str]:
 
 
 def clock(line: dict[str, Any]) -> str:
-    """What the core runs at."""
+    """The clock of the core."""
     return units.megahertz(line["clock_hz"])
 
 
@@ -58,7 +58,7 @@ def placed_cells(line: dict[str, Any]) -> str:
 
 
 def placed_clock(line: dict[str, Any]) -> str:
-    """The fastest clock after place and route; whether the core's is missed."""
+    """The fastest clock after place and route, and whether the core's clock is missed."""
     placed = line["placed"]
     if placed is None or placed["error"] is not None:
         return ""

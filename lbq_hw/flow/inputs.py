@@ -65,8 +65,8 @@ def digest(path: Path) -> str:
 
 
 def sources_digest(path: Path) -> str:
-    """The same for a part of the project. Networks of the zoo are left out, for a build knows its
-    model by a digest of its own, and so is what Python leaves beside its sources.
+    """The same for a part of the project. Left out are the networks of the zoo, since a build has a
+    digest of its model, and Python's caches.
     """
     return _digest_files(path.parent, sorted(_sources(path)))
 
@@ -88,7 +88,7 @@ def _digest_files(root: Path, files: Sequence[Path]) -> str:
 
 
 def _option(job: Job, name: str) -> Any:
-    """An option's value; if it names files, also what changes when they do."""
+    """An option's value; if it names files, also their state."""
     value = getattr(job.options, name)
     if name == "model":
         return digest(value)
@@ -110,7 +110,7 @@ def _tool(name: str) -> Any:
 
 
 def _state(path: Path) -> list[int]:
-    """What changes with a file, or with the entries of a folder."""
+    """The state of a file, or of the entries of a folder: it changes when they change."""
     found = path.stat()
     return [found.st_size, found.st_mtime_ns]
 

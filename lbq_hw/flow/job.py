@@ -30,8 +30,8 @@ from lbq_hw.tools.process import StoppedError
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """A finished step; `cached` if its product was there already, `beside` if later steps began
-    before it was finished.
+    """A finished step; `cached` if it reused a saved product, `beside` if later steps began before
+    it was finished.
     """
 
     step: str

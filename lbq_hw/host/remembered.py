@@ -1,7 +1,7 @@
 """Rates that worked, by board and port: a small file in the user's cache.
 
-Nothing depends on this file: if it is damaged, missing or cannot be written, the host only needs
-time to agree on a rate again.
+Nothing depends on this file: if it is damaged or missing, the host only takes longer to find a
+rate.
 """
 
 from __future__ import annotations

@@ -138,9 +138,9 @@ class Machine:
     def _scan(
         self, segment: Values, state: PathState, tile: int, lanes: Lanes
     ) -> NDArray[np.bool_]:
-        """The events of a segment at every timestep, and whether the end of the step can go with
-        the last of them: whether in the last span of the last run the last word with a flag has an
-        event.
+        """The events of a segment at every timestep, and whether the last of them can carry the end
+        of the step: this is so if, in the last span of the last run, the last word with a flag has
+        an event.
         """
         path, exponent = state.path, segment["exponent"]
         base = segment["base"] + np.arange(lanes.steps) * path["frame_words"]

@@ -78,8 +78,8 @@ class Lanes:
         self.events += len(rows)
 
     def end(self, rides: NDArray[np.bool_]) -> Integers:
-        """The sums of the steps; the end of a step `rides` on its last event if that has exponent
-        0.
+        """The sums of the steps; `rides`: the last event carries the end of the step, as it does at
+        exponent 0.
         """
         down = np.maximum(self._exponents, 0)
         self.nulls += int(np.maximum(down, ~rides).sum())
@@ -135,7 +135,7 @@ class Neurons:
         return self.maxima[t]
 
     def _follows(self, rule: Rule) -> bool:
-        """A rule with a number per channel is followed where the core keeps that number."""
+        """A rule with a number per channel is followed if the core stores that number."""
         if rule.per_channel:
             return isa.PARAM.slots(self.config)[rule.name].width > 0
         return bool(self.layer[rule.name])

@@ -122,7 +122,8 @@ def _listening(live: Live, port: int) -> Iterator[LiveServer]:
         server = LiveServer(live, port)
     except OSError as error:
         raise ValueError(
-            f"port {port} cannot be listened on ({error.strerror}): give another with --listen"
+            f"the server cannot listen on port {port} ({error.strerror}): give another with "
+            "--listen"
         ) from error
     except OverflowError:
         raise ValueError(f"--listen must be 0 to 65535, not {port}") from None

@@ -26,13 +26,13 @@ def main(arguments: list[str] | None = None) -> int:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("folder", type=Path, nargs="?", help="the folder of a report")
+    parser.add_argument("folder", type=Path, nargs="?", help="folder of a report")
     parser.add_argument(
         "--markdown", type=Path, nargs="+", metavar="FILE", help="summary.json of builds"
     )
     options = parser.parse_args(arguments)
     if (options.folder is None) == (options.markdown is None):
-        parser.error("give the folder of a report, or --markdown with summaries")
+        parser.error("give the folder of a report, or --markdown with summary.json files")
     try:
         if options.markdown is not None:
             print(markdown(options.markdown), end="")

@@ -126,7 +126,9 @@ def core(config: CoreConfig) -> Core:
 
 
 def predicted(means: Mapping[str, Any]) -> Cycles:
-    """From the object of `lbq_hw.cycles.means`; its key `source`, if present, names the dataset."""
+    """Made from the object of `lbq_hw.cycles.means`; its key `source`, if present, names the
+    dataset.
+    """
     layers = tuple(_part(LayerCycles, entry) for entry in means["layers"])
     return _part(Cycles, means, source="model", layers=layers, dataset=means.get("source"))
 

@@ -31,7 +31,7 @@ class Memory:
 
 
 def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
-    """Every memory of the design on a board, from its elaboration: what Yosys will see.
+    """Every memory of the design on a board, from its elaboration, as Yosys will see it.
 
     Single-port RAMs are instances already, and not among them. Boards whose device begins with the
     same letters and whose SDRAMs have the same geometry have the same memories, so that the design
@@ -45,15 +45,15 @@ def memories(config: CoreConfig, board: Board) -> tuple[Memory, ...]:
 
 
 def fixed_blocks(config: CoreConfig, board: Board) -> int:
-    """Block RAMs, at least, by what a core with another number of neuron units was found to have
-    beside those of its neurons; 0 if none was elaborated yet.
+    """A lower bound of the block RAMs: those of an elaborated core that differs only in its neuron
+    units, without its neurons' memories; 0 if none was elaborated yet.
     """
     known = _FIXED.get((config.with_(units=1), _kind(config, board)), ())
     return sum(blocks(memory, families.of(board)) for memory in known)
 
 
 def _kind(config: CoreConfig, board: Board) -> tuple[Any, ...]:
-    """Everything but the core on which its memories depend."""
+    """Everything except the core on which its memories depend."""
     chip = board.chip if config.external else None
     geometry = chip and (chip.data_bits, chip.row_bits, chip.column_bits, chip.bank_bits)
     return board.device[: families.of(board).series_letters], geometry
@@ -128,8 +128,8 @@ def _columns(memory: Memory, width: int, byte: int) -> int:
 
 
 def weight_memories(config: CoreConfig) -> list[Memory]:
-    """The memories of the weights, if no single-port RAM holds them: as in `_elaborated`, but for
-    their names.
+    """The memories of the weights, if no single-port RAM holds them: as in `_elaborated`, except
+    for their names.
     """
     c, granule = config, weight_granule(config)
     if c.external or not c.spread:

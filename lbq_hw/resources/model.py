@@ -103,8 +103,8 @@ def _fmax(config: CoreConfig, board: Board) -> float:
 
 
 def small_of(point: Mapping[str, Any]) -> float:
-    """The price of the memories that became logic in a build of `measured`, which keeps it as
-    ``small``: so many designs need not be elaborated to estimate one.
+    """The price of the memories that became logic in a build of `measured`, which stores it as
+    ``small``, so that measured designs need not be elaborated again.
     """
     return _small(CoreConfig.from_dict(point["config"]), boards.find(point["board"]))
 
@@ -138,8 +138,8 @@ def _rule_adders(config: CoreConfig) -> int:
 
 
 def _record_bits(config: CoreConfig) -> int:
-    """Bits of the records, as a core with all abilities has them: most builds that were measured
-    had them all, and what a core lacks spares less logic than its share of these bits.
+    """Bits of the records of a core with all abilities, which most measured builds had. Without an
+    ability, a core saves less logic than the ability's share of these bits.
     """
     c = config
     able = c.with_(
@@ -172,9 +172,9 @@ def _counted(config: CoreConfig) -> int:
 
 
 def _speed(config: CoreConfig) -> NDArray[np.float64]:
-    """Sizes that a clock period grows with. The last two are the way across memories that fill a
-    chip: Mbit of those of a core that is `spread`, which has registers on that way; of those of
-    another core, Mbit beyond the first.
+    """Sizes with which a clock period grows. The last two stand for the wires across memories that
+    fill a chip: the Mbit of a `spread` core, which has registers on these wires, and the Mbit
+    beyond the first of any other core.
     """
     c = config
     bits = c.plane_words * c.word + c.weight_rows * c.lanes * c.weight_bits
@@ -244,7 +244,7 @@ def series_of(board: Board) -> str:
 
 def _nonnegative(rows: Sequence[NDArray[np.float64]], values: Sequence[float]) -> Any:
     """Least squares of relative errors with coefficients of at least 0. Coefficients that would be
-    negative are left out, one at a time, first the one that is missed least.
+    negative are left out one at a time, beginning with the one whose removal costs least.
     """
     table = np.array(rows) / np.array(values)[:, None]
     kept = list(range(table.shape[1]))
@@ -258,7 +258,7 @@ def _nonnegative(rows: Sequence[NDArray[np.float64]], values: Sequence[float]) -
 
 
 def _solve(table: NDArray[np.float64]) -> tuple[Any, float]:
-    """Coefficients with which the columns add up to 1, and the squared error that is left."""
+    """Coefficients with which the columns add up to 1, and the remaining squared error."""
     found = np.linalg.lstsq(table, np.ones(len(table)), rcond=None)[0]
     return found, float(np.square(table @ found - 1).sum())
 

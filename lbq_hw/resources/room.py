@@ -13,14 +13,14 @@ from lbq_hw.resources.memories import fixed_blocks, sprams
 from lbq_hw.resources.model import Estimate, estimate, least
 
 FULL = 0.96  # of a fabric's LUTs; of a UP5K 0.957 was seen to route, 0.977 found no legal place
-ROOMY = 0.9  # of them; beyond, place and route takes long, and some seeds find no legal place
+ROOMY = 0.9  # of them; above it, place and route takes long, and some seeds find no legal placement
 
 
 def lack(config: CoreConfig, board: Board) -> tuple[int, int] | None:
     """How far a board is from holding a core; None if it holds the core.
 
-    A core whose lower bound is already too much counts as the farthest. The bound is quick, so the
-    slower estimate is made only where the bound fits.
+    A core whose lower bound already exceeds the board counts as the farthest. The bound is quick,
+    so the slower estimate is made only where the bound fits.
     """
     for far, guess in ((1, least), (1, _with_fixed), (0, estimate)):
         found = guess(config, board)

@@ -98,12 +98,12 @@ def size(
 ) -> SizedCore:
     """The core for a board; `lanes`, `weight_bits`, `target_hz` and `memory` are kept if given.
 
-    It is the fastest, or one that is slower by no more than `WORTH` and takes less of the board;
-    one that leaves place and route no room is faster than all others by more than `ROOM`. `memory`
-    says where the weights lie: on the chip unless they do not fit and the board has a memory. With
-    `doors`, the core has a door if the board has room for it. `images` or else `evaluation` tell
-    the activity. FitError names what is short, and what would fit, if there is none; ClockError if
-    the clock cannot be made.
+    The core is the smallest of those that are at most `WORTH` slower than the fastest. A core that
+    leaves no room for place and route is taken only if it is faster than all others by more than
+    `ROOM`. `memory` says where the weights are; by default, on the chip if they fit. With `doors`,
+    the core has a door if the board has room for it. The activity comes from `images`, else from
+    `evaluation`. FitError if no core fits: it says what is short, and what would fit. ClockError if
+    no PLL makes the clock.
     """
     busy = activity(network, images=images, evaluation=evaluation)
     found = attempt(
@@ -143,7 +143,9 @@ def attempt(
 
 @dataclass(frozen=True)
 class Ask:
-    """What a core is sized for; None: free to choose. `door`: beside one, with a `queue` or not."""
+    """The constraints of sizing; None: free to choose. `door`: leave room for one, with or without
+    a `queue`.
+    """
 
     network: Network
     board: Board
@@ -186,7 +188,7 @@ class Ask:
         )
 
     def opened(self, core: SizedCore) -> SizedCore:
-        """A core with its door, or without one where it cannot give the results."""
+        """A core with its door; without one if a door cannot return the results."""
         program = Program.of(draft(self.network, core.config), core.config, b"")
         return replace(core, opening=door.opening_of(program, queue=self.queue))
 
@@ -211,10 +213,10 @@ class Ask:
 
 
 def _with_door(ask: Ask) -> SizedCore | None:
-    """The core with its door, as most images pass through it; None if there is no room for one.
+    """The core and its door with the most images per second; None if there is no room for a door.
 
-    Where pixels would wait for a run, they have a queue, unless a core with less memory beside it
-    would lose more than that gains.
+    If pixels would wait for a run, the door has a queue, unless a queue leaves so little memory
+    that the core loses more than the queue gains.
     """
     plain = replace(ask, door=True)
     core = _sized(plain)
@@ -252,7 +254,7 @@ def _sized(ask: Ask) -> SizedCore | Refusal:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why no core fits, and the core that came nearest, if any did."""
+    """Why no core fits, and the core that is nearest to fitting, if there is one."""
 
     reasons: Sequence[str]
     nearest: CoreConfig | None = None
@@ -312,8 +314,8 @@ def _on_tape(ask: Ask) -> SizedCore | Refusal:
 
 
 def _economical(found: Sequence[SizedCore], board: Board) -> SizedCore:
-    """Of the cores that are about as fast as the fastest, the one that takes least of the board;
-    one that leaves no room may be a little faster, and is not taken for that.
+    """The smallest of the cores that are about as fast as the fastest. A core that leaves no room
+    for place and route is not taken if it is only a little faster.
     """
     best = min(core.seconds for core in found)
     roomy = [

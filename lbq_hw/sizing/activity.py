@@ -19,10 +19,10 @@ Source = Literal["images", "evaluation", "assumed"]
 
 @dataclass(frozen=True, kw_only=True)
 class Activity:
-    """Bit-sparse accumulations per image of each layer, in order, and where they are from.
+    """Bit-sparse accumulations per image of each layer, in order, and their source.
 
-    `share` is their part of the accumulations that there would be if every bit were set, `shares`
-    the same of each layer; 0 of one that only passes spikes on, which is no accumulation.
+    `share` is their fraction of the accumulations with every bit set, and `shares` the same for
+    each layer; 0 for a layer that only passes spikes on, without accumulations.
     """
 
     accumulations: tuple[float, ...]

@@ -52,8 +52,8 @@ def waits(network: Network, board: Board, *, clock_hz: int, cycles: float) -> bo
 def taken(
     network: Network, patches: Patches | None, board: Board, *, word: int, queue: bool
 ) -> Estimate:
-    """What a door takes of a board with a fabric, about, beside a core with words of so many bits
-    that reads the `patches`, or the input as it is.
+    """The approximate resources of a door for a core with words of so many bits, which reads the
+    `patches`, or the input as it is.
     """
     pixels = _layout(network, patches, word)
     opening = Opening(pixels=pixels, results=1, queue=pixels.words + 1 if queue else 0)
@@ -61,14 +61,14 @@ def taken(
 
 
 def beside(board: Board, share: Estimate) -> Board:
-    """What is left of a board beside a door."""
+    """The resources of a board that a door leaves."""
     return replace(
         board, luts=board.luts - share.luts, block_rams=board.block_rams - share.block_rams
     )
 
 
 def opening_of(program: Program, *, queue: bool) -> Opening | None:
-    """Of the door of a core; None if a result would have too many slices."""
+    """The parameters of a core's door; None if a result would have too many slices."""
     entries = program.logits(np.arange(program.logit_words)).max() + 1
     slices = regions.slices(program.config)[Region.LOGITS] * int(entries)
     if slices > MOST_RESULTS:
@@ -78,7 +78,7 @@ def opening_of(program: Program, *, queue: bool) -> Opening | None:
 
 
 def _layout(network: Network, patches: Patches | None, word: int) -> PixelLayout:
-    """That of the pixels, before the network is compiled: where it lies is not known."""
+    """The layout of the pixels before the network is compiled, without its place in memory."""
     found = network.input
     channels, height, width = found.shape
     return PixelLayout(

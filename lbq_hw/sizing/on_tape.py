@@ -82,14 +82,14 @@ def holds(network: Network, board: Board) -> bool:
 def _fitting(
     network: Network, board: Board, lanes: int, fixed: dict[str, int], problems: list[str]
 ) -> Iterator[CoreConfig]:
-    """Cores that fit, but not if weight memory or partial sums were larger, and the other no less;
-    with the most neuron units that there can be.
+    """Cores that fit, with the most neuron units, in which neither the weight memory nor the
+    partial sums can grow unless the other shrinks.
     """
     bits = fixed.get("weight_bits", network.weight_bits)
     for units in (lanes // 4, lanes // 8, lanes // 16):
         found: list[tuple[int, int]] = []
         rough: CoreConfig | None = None
-        rest = (0, 0)  # LUTs and block RAMs beside the least: about the same for all sizes
+        rest = (0, 0)  # LUTs and block RAMs beyond the lower bound: about the same for all sizes
         for rows, sums in product(_ROWS, _SUMS):
             if units < 1 or any(rows <= more and sums <= most for more, most in found):
                 continue

@@ -25,9 +25,10 @@ _LANES = (16, 8, 4)
 def advice(
     network: Network, board: Board, *, lanes: int | None, config: CoreConfig | None
 ) -> list[str]:
-    """Sentences that follow a refusal: the costs of `config`, the core that was nearest to fit, the
-    first change of the network that fits the board, the first board that holds it as it is, and
-    the boards whose external memory would, where the weights are more than this board's memories.
+    """Sentences that follow a refusal: the costs of `config`, the core that was nearest to fitting;
+    the first change of the network that fits the board; the first board that holds the network as
+    it is; and, if the weights exceed this board's memories, the boards whose external memory holds
+    them.
     """
     found = [] if config is None else _costs(config, board)
     others = [*_board(network, board, lanes)]
@@ -94,7 +95,7 @@ def _mapped(network: Network, change: Callable[[Layer], Layer]) -> Network:
 
 
 def _narrow(bits: int) -> Callable[[Layer], Layer]:
-    """Makes a layer's weights, and what is compared with their sums, so much smaller."""
+    """Divides a layer's weights, biases and thresholds, so that they need fewer bits."""
     down = bits - FEW_BITS
 
     def less(values: Integers) -> Integers:

@@ -29,7 +29,7 @@ def survey(
     done: Callable[[int], object] = int,
 ) -> Found:
     """Every board with a fabric, sorted. `options` are those of `sizing.attempt`; `done` is called
-    with each number of boards that are sized.
+    with the number of boards in each group that is finished.
 
     Boards with the same device share intermediate results, so one process sizes them in turn.
     """

@@ -35,14 +35,14 @@ class _Layer:
     def __init__(self, config: StreamConfig, work: LayerWork) -> None:
         self._work, self._stages = work, config.planes + 4
         self._beats = work.layer["beats_last"] + 1
-        self._places: list[int] = []  # when each place left its queue
+        self._places: list[int] = []  # cycles in which the places left their queue
         self._marks: list[int] = []
         self._words: list[int] = []
         # The cycles in which the last row was requested, taken, and finished.
         self._row_asked = self._row_taken = self._row_left = _NEVER
         self._word_asked = self._word_put = self._word_left = _NEVER
-        self._event = _NEVER  # the next event can be taken from then on
-        self._free = 1  # the sequencer waits for work from then on
+        self._event = _NEVER  # cycle from which the next event can be taken
+        self._free = 1  # cycle from which the sequencer waits for work
         self._beat_taken = self._beat_moved = self._beat_left = _NEVER
         self.done = self._run()
 
@@ -113,7 +113,7 @@ class _Layer:
         self._free = at
 
     def _beat(self, here: int, leaks: int) -> int:
-        """A beat that is offered at `here`; returns when it is taken."""
+        """A beat that is offered at `here`; returns the cycle in which it is taken."""
         taken = max(here, self._beat_moved)
         self._beat_moved = max(taken + 1, self._beat_left)
         self._beat_left = self._beat_moved + leaks
@@ -122,5 +122,7 @@ class _Layer:
 
 
 def _room(left: list[int], depth: int) -> int:
-    """When a queue has room for its next item; `left` has the time at which each item left it."""
+    """The cycle from which a queue has room for its next item; `left` has the cycle in which each
+    item left it.
+    """
     return left[-depth] + 1 if len(left) >= depth else _NEVER

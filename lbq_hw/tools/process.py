@@ -44,7 +44,7 @@ def call(
     """Run a tool in `folder` and keep all that it prints in `log`.
 
     ToolError if it fails; OSError if it fails because the disk is full; StoppedError soon after
-    `stopped` is set. EndlessError if `endless` says so of its log, or if it prints nothing for
+    `stopped` is set. EndlessError if `endless` is true for its log, or if it prints nothing for
     `patience` seconds of CPU time and for `_MUCH` times the CPU time that it had used before. If
     the call ends early, also by an interrupt, the tool is ended too.
     """

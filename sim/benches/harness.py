@@ -1,8 +1,8 @@
 """Testbenches under cocotb: the drivers and monitors of `sim.ends`, and the start and end of a
 test.
 
-All ends act at the rising edge: they see what every signal was before it, and what they set then
-holds from it on. So a cycle is as in the contracts of the blocks.
+All ends act at the rising edge: they see the values of all signals just before it, and their own
+changes take effect after it. So cycles are counted as in the contracts of the blocks.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Bench(ends.Bench):
     async def _run(self) -> None:
         edge, cycle = RisingEdge(self.dut.clk), 0
         while True:
-            there = list(self.ends)  # those that come now begin with the next cycle
+            there = list(self.ends)  # ends that are added now begin with the next cycle
             for end in there:
                 end.set(self)
             await edge
@@ -128,7 +128,7 @@ class Bench(ends.Bench):
         handle.value = pack(signal.shape(), value)
 
     def _sampled(self, signal: Any) -> Any:
-        """The value of a signal; of one with undefined bits, its bits."""
+        """The value of a signal; its bits if some of them are undefined."""
         plain = Value.cast(signal)
         if isinstance(plain, Const):
             return plain.value
@@ -139,7 +139,7 @@ class Bench(ends.Bench):
         return shape.from_bits(int(found)) if isinstance(shape, data.Layout) else int(found)
 
     def stalls(self, rate: float) -> Stall:
-        """Spells of stalls that no other end has."""
+        """Stalls from a random generator of their own."""
         return stalls(self.random.getrandbits(32), rate)
 
     def expect(self, name: str, expected: Iterable[Any]) -> Scoreboard:
@@ -156,8 +156,8 @@ class Bench(ends.Bench):
         stall: Stall = never,
         view: Callable[[Any], Any] = lambda payload: payload,
     ) -> Scoreboard:
-        """Empty an output stream and check what comes. `view` makes a message of a payload, for
-        what the contract leaves open.
+        """Take all payloads of an output stream and check them. `view` turns a payload into a
+        message, for parts that the contract leaves open.
         """
         board, port = self.expect(name, expected), self.port(name)
 
@@ -181,8 +181,10 @@ class Bench(ends.Bench):
             await RisingEdge(self.dut.clk)
 
     async def finish(self, *, limit: int = 20_000, extra: int = 20) -> None:
-        """Wait for all ends, then `extra` cycles for what should not come; fail after `limit`."""
-        with contextlib.suppress(SimTimeoutError):  # then some end has something to say
+        """Wait for all ends, then `extra` cycles, in which nothing more may come; fail after
+        `limit`.
+        """
+        with contextlib.suppress(SimTimeoutError):  # an end then reports the failure
             await with_timeout(self._all_done(), limit * PERIOD, "ns")
             await self.cycles(extra)
         for board in self.boards:

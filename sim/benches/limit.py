@@ -1,7 +1,7 @@
-"""No testbench of its own: loaded before one, ends the simulator by a signal when its time is up.
+"""Not a testbench: loaded before one, it ends the simulator with a signal when its time is up.
 
-The signal comes from the kernel, so that nothing that hangs can miss it, and comes as well where
-the process that started the simulator is gone.
+The kernel sends the signal, so it also ends a simulator that hangs, or whose parent process is
+gone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import signal
 
 VARIABLE = "LBQ_LIMIT"
-"""Seconds of wall clock; without it nothing is done."""
+"""Seconds of wall-clock time; without it there is no limit."""
 
 if VARIABLE in os.environ:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)

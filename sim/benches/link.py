@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Link against a host that keeps count: requests in and out of order, repeated, and damaged."""
+"""Link against a host with a ledger: requests in order, out of order, repeated and damaged."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ async def random_requests(dut: Any) -> None:
             if board.count > count or board.error is not None:
                 break
             await RisingEdge(dut.clk)
-        await bench.cycles(4)  # the link is through with it
+        await bench.cycles(4)  # the link has processed it
     bench.expect("writes", [host.writes]).put(memory.writes)
     bench.expect("divisor", [host.divisor]).put(int(dut.divisor.value))
     await bench.finish()

@@ -17,7 +17,7 @@ from lbq_hw.isa.record import SLICE
 from lbq_hw.sim.benches.harness import Bench, Settings
 from lbq_hw.sim.sdram import MODEL, SimulatedMemory
 
-# With a shorter wait and fewer rows; what is left is the same.
+# With a shorter wait and fewer rows; everything else is the same.
 SMALL_16 = dataclasses.replace(chips.ULX3S, name="small 16", row_bits=5, power_up=20_000_000)
 SMALL_32 = dataclasses.replace(
     chips.TANG_NANO_20K, name="small 32", row_bits=5, power_up=20_000_000
@@ -30,7 +30,7 @@ SHAPES: tuple[tuple[Chip, int, int], ...] = (
 )
 """Chip, clock, and latency of the pins."""
 VERILOG = MODEL.read_text(encoding="utf-8")
-"""What goes with the design."""
+"""Sources that belong to the design."""
 SIMULATORS = ("icarus",)
 """Under Verilator 5.49 the sequencer's ``more`` stays 0 in a read of 16 words; why is not known."""
 COUNT_BITS = 16

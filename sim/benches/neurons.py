@@ -40,7 +40,7 @@ def block(shape: int) -> NeuronArray:
 
 
 async def monitor_late(bench: Bench, board: Scoreboard) -> None:
-    """Put what is offered together with its planes, of which plane k comes k + 1 cycles later."""
+    """Put each offer together with its planes; plane k comes k + 1 cycles after the offer."""
     dut, block = bench.dut, bench.block
     waiting: list[dict] = []
     while True:

@@ -1,6 +1,5 @@
-"""No testbench of its own: a core that obeys `sim.commands` from a socket, until that closes.
-
-First it sends the number of its process.
+"""Not a testbench: a core that executes `sim.commands` from a socket until it is closed. It first
+sends its process ID.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ async def serve(dut: Any) -> None:
         with connection.makefile("rwb") as link:
             link.write(struct.pack("<I", os.getpid()))
             link.flush()
-            # Time stands still while the host thinks.
+            # Simulated time stands still while the host works.
             while len(command := link.read(12)) == 12:
                 kind, first, second = struct.unpack("<III", command)
                 if kind == WRITE:

@@ -27,7 +27,7 @@ def block(shape: int) -> Writer:
 
 
 async def give_late(bench: Bench, planes: list[list[int]]) -> None:
-    """Plane k of what was taken is there k + 1 cycles later; in all other cycles there is noise."""
+    """Offer plane k of a taken payload k + 1 cycles later, and noise in all other cycles."""
     dut, shape = bench.dut, bench.block.planes.shape()
     left, now, age = list(planes), [], 0
     while True:

@@ -1,4 +1,4 @@
-"""Golden tensors: what the golden model computed once, kept so that a change of it is seen.
+"""Golden tensors: stored results of the golden model, so that a change of the model is noticed.
 
 ``python -m sim.golden --help`` writes them anew for networks of the zoo.
 """
@@ -24,7 +24,7 @@ IMAGES = {"digits": 2, "mnist-4bit": 1, "nmnist": 1}
 
 @dataclass(frozen=True, kw_only=True)
 class Tensors:
-    """Of some raw images or recordings, each along the first axis.
+    """The tensors of some raw images or recordings, each along the first axis.
 
     `levels` by layer, ``(N, T, C, H, W)``: what the layer's neurons fire, after its max-pool.
     """

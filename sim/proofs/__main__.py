@@ -60,8 +60,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = Parser(
         prog="python -m sim.proofs",
         description="Prove contracts of the core's blocks for all inputs, and check that each "
-                    "proof finds a planted fault. Exit code 1: a contract does not hold, or a "
-                    "fault is not found.",
+        "proof finds a planted fault. Exit code 1: a contract does not hold, or a "
+        "fault is not found.",
     )
     parser.add_argument("name", nargs="*", metavar="PROOF", help="(all)")
     parser.add_argument("--fast", action="store_true", help="only the proofs that CI runs")

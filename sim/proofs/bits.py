@@ -21,7 +21,7 @@ def _count(bits: Any) -> Any:
 
 
 def _lowest(bits: Any) -> Any:
-    """The number of the lowest set bit: looked for from the lowest on."""
+    """The number of the lowest set bit, searched from bit 0 on."""
     number: Any = Const(0, 1)
     for place in reversed(range(len(bits))):
         number = Mux(bits[place], place, number)

@@ -34,7 +34,7 @@ class Bug:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """A contract of a block, and a fault in the block that breaks it.
+    """A contract of a block, and a fault in the block that breaks the contract.
 
     Members
     -------

@@ -39,7 +39,7 @@ def _written(code: ModuleType, kind: str) -> Contract:
     c.assume(~comes | ((given.write.place & (layer.granules - 1)) == 0))
     for cycles in range(1, _PLANES):
         c.assume(~comes | ~c.before(comes, cycles) | (layer.planes <= cycles))
-    begun = Signal()  # the first planes say where they go
+    begun = Signal()  # the first planes determine their place
     c.assume(~comes | given.restart | begun)
 
     kept, following = Signal(write), Signal(_ADDRESS)
@@ -113,7 +113,7 @@ def _collected(code: ModuleType, kind: str) -> Contract:
 
 
 def _updates(c: Contract, group: Any, groups: int) -> None:
-    """Groups come as those of one update after the other, with any waits."""
+    """Groups come update by update, with any waits between them."""
     following = Signal.like(group.group)
     before: Any = Signal(group.shape())
     alike = (before.emit == group.emit) & (before.restart == group.restart)

@@ -1,4 +1,4 @@
-"""The queue of pages between an SDRAM and who takes its words."""
+"""The queue of pages between an SDRAM and the consumer of its words."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _SHORT = 2  # bits of a column, so that a proof need not wait for a long page
 
 
 def _rules(chip: Chip, clock_hz: int) -> list[tuple[str, str, int]]:
-    """Which command may follow which after how many cycles, from the times of the data sheet."""
+    """The minimum number of cycles between commands, from the times of the data sheet."""
 
     def cycles(time: int) -> int:
         return -(-time * clock_hz // _PICOSECONDS)
@@ -61,7 +61,7 @@ def _times(code: ModuleType, chip: Chip, clock_hz: int) -> Contract:
 
 
 class _Told:
-    """What an SDRAM has been told so far, and for which access.
+    """The commands that an SDRAM has received so far, and the access that they belong to.
 
     Members
     -------
@@ -79,8 +79,8 @@ class _Told:
     rests : bit
         No access is under way.
     silent : bit
-        There was nothing to be seen for longer than any time between two commands: once the mode
-        is set, that never happens.
+        No command came for longer than any time between two commands: once the mode is set, that
+        never happens.
     """
 
     def __init__(self, c: Contract, code: ModuleType, chip: Chip, clock_hz: int) -> None:
@@ -112,7 +112,7 @@ class _Told:
 
 
 def _order(code: ModuleType, chip: Chip, clock_hz: int) -> Contract:
-    """Each access opens its row, uses it and closes it, and nothing else does."""
+    """Each access opens its row, uses it and closes it; nothing else opens or closes a row."""
     c = Contract()
     told = _Told(c, code, chip, clock_hz)
     block, now, asked, opened = told.block, told.now, told.asked, told.opened

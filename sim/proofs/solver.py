@@ -26,7 +26,9 @@ _BESIDE = Path(sys.executable).parent
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What came out of a proof: whether the contract holds, whether the planted fault breaks it."""
+    """The result of a proof: whether the contract holds, and whether the planted fault breaks
+    it.
+    """
 
     proof: Proof
     holds: bool
@@ -87,7 +89,7 @@ def _write(proofs: Sequence[Proof], folder: Path) -> None:
 
 
 def _ask(formula: Path, options: Sequence[str]) -> str:
-    """What the checker says. Without ``--noincr``, Z3 would not take its solver of bits."""
+    """The output of the checker. Without ``--noincr``, Z3 would not use its bit-vector solver."""
     command = [str(_BESIDE / _CHECKER), "-s", "z3", "--noincr", "--noprogress", *options]
     env = os.environ | {"PATH": f"{_BESIDE}{os.pathsep}{os.environ.get('PATH', '')}"}
     done = subprocess.run(

@@ -176,7 +176,8 @@ def test_an_unknown_board_is_answered_with_the_nearest(
         ({"platform": ""}, "platform must be given for a board with a fabric"),
         (
             {"name": "../x"},
-            "name must be letters, digits and . _ + -, and not begin with one of these, not '../x'",
+            "name must consist of letters, digits and . _ + -, and begin with a letter or "
+            "digit, not '../x'",
         ),
     ],
 )

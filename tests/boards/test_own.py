@@ -44,7 +44,7 @@ def test_a_board_is_found_by_its_file_and_found_again(tmp_path: Path) -> None:
         ("x = 1 / 0", "{} cannot be read as a board: ZeroDivisionError: division by zero"),
         (
             TEXT.replace("mine", "sim"),
-            "{} must give its board another name: sim is one that ships",
+            "{} must give its board another name: sim is the name of a shipped board",
         ),
         (
             TEXT.replace('name="mine"', 'name="mine", sdram="DDR3"'),
@@ -59,7 +59,7 @@ def test_a_board_is_found_by_its_file_and_found_again(tmp_path: Path) -> None:
         ),
         (
             TEXT.replace('name="mine"', 'name="mine", uart=("led", 0)'),
-            "{}: uart must have the signals rx and tx, which led 0 has not",
+            "{}: uart must have the signals rx and tx, which led 0 lacks",
         ),
         (
             TEXT.replace('name="mine"', 'name="mine", led=("button_fire", 0), clock="led"'),
@@ -67,7 +67,7 @@ def test_a_board_is_found_by_its_file_and_found_again(tmp_path: Path) -> None:
         ),
         (
             "import sys\nsys.exit(0)",
-            "{} must set BOARD and no more, but it ends the program",
+            "{} must only set BOARD, but it ends the program",
         ),
         ("import nothing_at_all", "{} needs the module nothing_at_all, which is not installed"),
     ],
@@ -122,7 +122,7 @@ MISTAKES = {
     ),
     "no such platform": (
         changed(platform="'lbq_hw.boards.platforms:ULX4S'"),
-        "platform 'lbq_hw.boards.platforms:ULX4S' is not there: "
+        "platform 'lbq_hw.boards.platforms:ULX4S' does not exist: "
         "the module lbq_hw.boards.platforms has no ULX4S",
     ),
     "a platform of another family": (
@@ -145,8 +145,8 @@ MISTAKES = {
     ),
     "a program without a file": (
         changed(program="'openFPGALoader -b ulx3s'"),
-        "{} cannot be read as a board: ValueError: program must have {{}} or {{svf}} where the "
-        "bitstream's name goes, and no other braces, not 'openFPGALoader -b ulx3s'",
+        "{} cannot be read as a board: ValueError: program must have {{}} or {{svf}} in "
+        "place of the bitstream's name, and no other braces, not 'openFPGALoader -b ulx3s'",
     ),
     "a chip of another width": (
         changed(sdram="'M12L64322A'"),
@@ -188,7 +188,7 @@ def test_a_build_that_a_board_file_tries_to_end_fails(
 ) -> None:
     file = write(tmp_path, "raise SystemExit(0)")
     assert build.main(["--board", file, "--model", "digits"]) == 2
-    said = f"error: {file} must set BOARD and no more, but it ends the program\n"
+    said = f"error: {file} must only set BOARD, but it ends the program\n"
     assert capsys.readouterr().err == said
 
 

@@ -77,7 +77,8 @@ def test_the_host_accepts_the_commands_of_the_checklist(
         words = [str(tmp_path) if word == "DIR" else word for word in command.split()]
         assert lbq(words[1:]) == 2
         assert (
-            capsys.readouterr().err == f"error: {tmp_path} is no package: it has no package.json\n"
+            capsys.readouterr().err
+            == f"error: {tmp_path} is not a package: it has no package.json\n"
         )
 
 

@@ -166,7 +166,7 @@ def left_files(folder: Path, _: object) -> None:
         "2 files are not read, since a class has the PNG and JPEG files that lie in its folder "
         "itself: a/1.bmp, a/deeper/2.png",
     )
-    assert unseen(found) == "there are no images to train on of class 'b'"
+    assert unseen(found) == "the training images have none of class 'b'"
 
 
 def files_are_divided(folder: Path, _: object) -> None:

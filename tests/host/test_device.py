@@ -258,9 +258,9 @@ ADVICE = {
     Error.CRC: "the tape in its memory was altered, or the board has become warmer or colder since "
     "its memory was calibrated: run with --recalibrate, and if that does not help, test the memory "
     "with --memory-test",
-    Error.ORDER: "its tape waits for itself: build the package again",
-    Error.MEMORY: "its external memory does not work: power the board off and on, and see that the "
-    "package is for this board",
+    Error.ORDER: "its tape has a deadlock: build the package again",
+    Error.MEMORY: "its external memory does not work: power the board off and on, and check that "
+    "the package is for this board",
     Error.PARTIAL: "its tape is for a core with more partial sums: build the package again",
 }
 
@@ -309,7 +309,7 @@ def test_a_core_that_another_host_keeps_busy_is_told() -> None:
     memory.idle = False
     limit = sum(most_cycles(program))
     text = (
-        rf"^the core still runs what another host has started, after {limit} cycles: try again "
+        rf"^the core is still busy with another host's run, after {limit} cycles: try again "
         r"later, or reset it$"
     )
     with pytest.raises(DeviceError, match=text):

@@ -128,8 +128,8 @@ def test_noise_costs_time_and_nothing_else(seed: int) -> None:
 def test_a_line_without_an_answer_is_given_up() -> None:
     wire = Wire(lambda _: b"")
     text = (
-        f"the core does not answer ({ATTEMPTS} attempts): see that it is powered, has its "
-        "bitstream, and that port and baud are right"
+        f"the core does not answer ({ATTEMPTS} attempts): check that the board is powered "
+        "and has its bitstream, and that port and baud are right"
     )
     with pytest.raises(LinkError, match=f"^{re.escape(text)}$"):
         opened(wire)
@@ -230,7 +230,7 @@ def test_a_core_that_was_reset_is_told() -> None:
     line.write(3, [1])
     wire.model.last = None
     with pytest.raises(
-        LinkError, match=r"^the core has been reset or has another host: start again$"
+        LinkError, match=r"^the core was reset, or another host uses it: start again$"
     ):
         line.read(0, 1)
 
@@ -260,7 +260,9 @@ def test_a_second_host_on_a_port_is_refused() -> None:
     finally:
         os.close(master)
         os.close(slave)
-    assert str(told.value) == f"the port {name} is in use by another program: end that one first"
+    assert (
+        str(told.value) == f"the port {name} is in use by another program: end that program first"
+    )
 
 
 class Bridge(Wire):

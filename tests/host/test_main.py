@@ -85,7 +85,7 @@ def test_a_memory_test_needs_a_memory_and_no_inputs(
     packed: Package, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["--package", str(packed.folder), "--memory-test", "--images", "3"]) == 2
-    text = "error: the memory test has no inputs: leave out --selftest and all of them\n"
+    text = "error: --memory-test takes no inputs: leave out --selftest and all other inputs\n"
     assert capsys.readouterr().err == text
     without = write(tmp_path, CoreConfig(lanes=8), zoo.find("digits"))
     assert main(["--package", str(without.folder), "--memory-test"]) == 2
@@ -103,6 +103,6 @@ def test_a_memory_that_does_not_work_is_told_in_one_line(
     assert main(["--port", "any", "--package", str(packed.folder), "--memory-test"]) == 2
     text = (
         "error: the external memory does not work: its calibration found no timing at which words "
-        "come back; see that the package is for this board, and power it off and on\n"
+        "come back; check that the package is for this board, and power the board off and on\n"
     )
     assert capsys.readouterr().err == text

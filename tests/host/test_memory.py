@@ -110,7 +110,7 @@ def test_a_test_goes_over_the_whole_memory_and_tells_what_differs() -> None:
 def test_a_memory_that_cannot_be_calibrated_is_told() -> None:
     text = (
         r"^the external memory does not work: its calibration found no timing at which words come "
-        r"back; see that the package is for this board, and power it off and on$"
+        r"back; check that the package is for this board, and power the board off and on$"
     )
     with pytest.raises(DeviceError, match=text):
         opened(state=FAILED)
@@ -169,7 +169,7 @@ def test_what_never_ends_is_given_up(what: str, name: str, monkeypatch: pytest.M
     cells, memory = opened()
     cells.ends = False
     text = (
-        f"^the external memory does not end its {name}: reset the board, and if that does not "
+        f"^the external memory does not finish its {name}: reset the board, and if that does not "
         r"help, load its bitstream again$"
     )
     with pytest.raises(DeviceError, match=text):

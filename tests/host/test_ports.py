@@ -97,13 +97,13 @@ def test_of_several_the_one_that_answers_is_taken() -> None:
     [
         (
             [],
-            "no port leads to this core (of none at all): see that the board is plugged in and has "
-            "its bitstream, or name its port with --port",
+            "no port leads to this core (of none at all): check that the board is plugged in "
+            "and has its bitstream, or name its port with --port",
         ),
         (
             [port("a"), port("c", may=False), port("d")],
-            "no port leads to this core (of a, c, d): see that the board is plugged in and has its "
-            "bitstream, or name its port with --port",
+            "no port leads to this core (of a, c, d): check that the board is plugged in and "
+            "has its bitstream, or name its port with --port",
         ),
     ],
 )

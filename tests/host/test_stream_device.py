@@ -127,7 +127,9 @@ def test_a_membrane_beyond_its_width_ends_the_stream() -> None:
     frame = np.ones(network.input.shape, np.uint8)
     for _ in range(7):
         device.step(frame)
-    with pytest.raises(StreamLostError, match="a membrane left its width in step 8: reset the"):
+    with pytest.raises(
+        StreamLostError, match="a membrane overflowed its width in step 8: reset the"
+    ):
         device.step(frame)
 
 

@@ -122,7 +122,7 @@ def test_everything_is_written_again_where_that_is_asked_for() -> None:
 
 def test_a_refused_upload_writes_nothing() -> None:
     wire, device = prepared(50)
-    text = r"^the external memory does not hold this model: leave out --no-load$"
+    text = r"^the external memory does not hold this model: leave out --no-load to upload it$"
     with pytest.raises(DeviceError, match=text):
         upload(wire, device, refuse=True)
     assert not wire.cells.written
@@ -134,8 +134,8 @@ def test_a_line_that_is_lost_is_taken_up_where_it_was() -> None:
     wire, device = prepared(3 * PIECE)
     wire.lives = int(1.5 * 4 * PIECE * 1.06) + 3000  # in the second piece
     text = (
-        "the upload stopped after 1 of 3 pieces, which stay: run this again to go on (the port is "
-        "gone ([Errno 5] Input/output error))"
+        "the upload stopped after 1 of 3 pieces, which are kept: run this again to continue "
+        "(the port is gone ([Errno 5] Input/output error))"
     )
     with pytest.raises(LinkError, match=f"^{re.escape(text)}$"):
         upload(wire, device)

@@ -102,7 +102,10 @@ CHANGES = {
         rename(1, "layers.0.neuron"),
         "layer 'layers.0.neuron': another layer has this name",
     ),
-    "a layer named like the input": (rename(0, "input"), "layer 'input': another layer has this name"),
+    "a layer named like the input": (
+        rename(0, "input"),
+        "layer 'input': another layer has this name",
+    ),
     "bias of -2^63": (
         number("layers", 0, "bias", value=-(1 << 63)),
         "layer 'layers.0.neuron': bias must be within -2**53..2**53, not -9223372036854775808",

@@ -33,7 +33,7 @@ def test_everything_that_a_build_needs_is_on_this_machine(
     states = {tool["name"]: tool["state"] for tool in facts["tools"]}
     assert {states[name] for name in tools.known() if name != "verilator"} == {"ok"}
     assert doctor.main([]) == 0
-    assert "Everything that a build needs is there." in capsys.readouterr().out
+    assert "Everything that a build needs is installed." in capsys.readouterr().out
 
 
 def test_a_variable_chooses_another_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def test_a_missing_tool_fails_the_examination_and_a_build(
     with pytest.raises(MissingToolError) as error:
         tools.need("icepack")
     assert str(error.value) == (
-        "packing for iCE40 needs icepack, but ICEPACK=/nowhere/icepack is no program: "
+        "packing for iCE40 needs icepack, but ICEPACK=/nowhere/icepack is not a program: "
         "pip install 'lbq-hw[hw]'"
     )
     monkeypatch.delenv("ICEPACK")

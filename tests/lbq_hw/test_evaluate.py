@@ -175,14 +175,12 @@ DATASETS = ", ".join(datasets.names())
         (
             small(),
             "mnist",
-            "the model takes images of shape (1, 8, 8), the dataset 'mnist' are "
-            "(1, 28, 28)",
+            "the model takes images of shape (1, 8, 8), the dataset 'mnist' has (1, 28, 28)",
         ),
         (
             small((2, 20, 20), static=False),
             "nmnist",
-            "the model takes recordings of shape (2, 20, 20), the dataset 'nmnist' are "
-            "(2, 34, 34)",
+            "the model takes recordings of shape (2, 20, 20), the dataset 'nmnist' has (2, 34, 34)",
         ),
         (
             small(classes=9),

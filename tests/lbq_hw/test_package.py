@@ -146,7 +146,10 @@ def test_what_is_missing_or_altered_is_told(tmp_path: Path) -> None:
             "of nothing else: build it again",
         ),
         ({"baud": 0}, "{} has baud = 0, which is not possible: build it again"),
-        ({"clock_hz": 10**10}, "{} has clock_hz = 10000000000, which is not possible: build it again"),
+        (
+            {"clock_hz": 10**10},
+            "{} has clock_hz = 10000000000, which is not possible: build it again",
+        ),
         ({"board": "[/x]"}, "{} has board = '[/x]', which is not possible: build it again"),
         ({"model": "../a"}, "{} has model = '../a', which is not possible: build it again"),
         (

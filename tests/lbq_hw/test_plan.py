@@ -119,7 +119,8 @@ def test_a_clock_that_slows_the_line_is_told(capsys: pytest.CaptureFixture[str])
     ("arguments", "message"),
     [
         (["--lanes", "5"], "error: lanes must be a power of two up to 256, not 5\n"),
-        ([*SIM, "--dataset", "mnist"], "error: the model takes images of shape (1, 8, 8), the dataset 'mnist' are (1, 28, 28)\n"),
+        ([*SIM, "--dataset", "mnist"], "error: the model takes images of shape (1, 8, 8), the "
+         "dataset 'mnist' has (1, 28, 28)\n"),
         (["--board", "ice40-hx8k", "--memory", "external"], "error: iCE40-HX8K breakout has no "
          "external memory that a core can read\n"),
     ],

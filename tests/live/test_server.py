@@ -98,7 +98,7 @@ def test_the_page_asks_for_nothing_from_elsewhere(server: LiveServer) -> None:
         assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
 
 
-OWN = "this server answers to its own address alone"
+OWN = "this server answers only at its own address"
 PAGE = "this server answers its own page alone"
 
 
@@ -191,6 +191,6 @@ def test_arguments_that_do_not_go_together(capsys: pytest.CaptureFixture[str]) -
 def test_a_port_that_is_taken(server: LiveServer, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--model", "digits", "--listen", str(server.server_port)]) == 2
     assert capsys.readouterr().err == (
-        f"error: port {server.server_port} cannot be listened on (Address already in use): give "
-        "another with --listen\n"
+        f"error: the server cannot listen on port {server.server_port} (Address already in use): "
+        "give another with --listen\n"
     )

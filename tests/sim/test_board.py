@@ -123,7 +123,9 @@ def test_the_host_predicts_over_the_line_as_golden_does(
             found.append(json.loads(capsys.readouterr().out))
         # The upload has taken the place of what the bitstream brought.
         assert main(host(fresh, folder, "--no-load")) == 2
-        text = "error: the bitstream did not bring this model: leave out --no-load\n"
+        text = (
+            "error: the bitstream does not contain this model: leave out --no-load to upload it\n"
+        )
         assert capsys.readouterr().err == text
         assert main(host(fresh, folder)) == 0
         assert "all logits equal" in capsys.readouterr().out
@@ -436,8 +438,8 @@ def test_a_simulation_that_dies_is_told_at_once(program: Path) -> None:
 def test_a_board_that_never_answers_is_given_up_after_simulated_seconds() -> None:
     deaf = build_bench(DEAF, board.BENCH, top="system", cache=CACHE)
     text = (
-        "the core does not answer (6 attempts): see that it is powered, has its bitstream, and "
-        "that port and baud are right"
+        "the core does not answer (6 attempts): check that the board is powered and has its "
+        "bitstream, and that port and baud are right"
     )
     with (
         board.running(deaf, clock_hz=CLOCK_HZ) as simulated,
@@ -484,10 +486,10 @@ def test_a_board_ends_when_the_host_hangs_up(program: Path) -> None:
 
 def test_a_package_that_is_none_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert board.main(["--package", str(tmp_path)]) == 2
-    text = f"error: {tmp_path} is no package: it has no package.json\n"
+    text = f"error: {tmp_path} is not a package: it has no package.json\n"
     assert capsys.readouterr().err == text
     assert main(["--port", "x", "--package", str(tmp_path)]) == 2
-    text = f"error: {tmp_path} is no package: it has no package.json\n"
+    text = f"error: {tmp_path} is not a package: it has no package.json\n"
     assert capsys.readouterr().err == text
 
 

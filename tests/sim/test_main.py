@@ -51,4 +51,6 @@ def test_a_dataset_that_is_asked_for_and_not_there_is_one_sentence(
 ) -> None:
     none = tmp_path / "none.npz"
     assert command.main(["--dataset", "npz", "--data", str(none)]) == 2
-    assert capsys.readouterr().err == f"error: {none} is no file: give the path of an .npz file\n"
+    assert (
+        capsys.readouterr().err == f"error: {none} is not a file: give the path of an .npz file\n"
+    )

@@ -107,7 +107,7 @@ def test_an_upload_is_announced_and_shown(
     running: Board, packed: Package, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert host(running, packed, "--no-load", "--selftest") == 2
-    text = "error: the external memory does not hold this model: leave out --no-load\n"
+    text = "error: the external memory does not hold this model: leave out --no-load to upload it\n"
     assert capsys.readouterr().err == text
     assert host(running, packed, "--selftest") == 0
     out, err = capsys.readouterr()

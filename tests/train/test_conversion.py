@@ -103,6 +103,6 @@ def test_a_step_that_is_in_the_currents_is_found():
 
 
 def test_an_ann_without_relus_is_refused():
-    message = "Flatten has no ReLU to convert: an ANN of ReLUs is needed"
+    message = "Flatten has no ReLU to convert: give an ANN with ReLUs"
     with pytest.raises(ConversionError, match=f"^{re.escape(message)}$"):
         convert(nn.Flatten(), SPEC, batches())

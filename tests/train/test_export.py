@@ -248,7 +248,7 @@ def test_a_mean_before_a_pool_and_padding_is_refused(layers):
         integer_network(nn.Sequential(*layers), spec)
     assert str(error.value) == (
         "the model has no integer form (1 violation):\n"
-        "  input: a mean is subtracted and the input is both pooled and padded; pool it without"
+        "  input: a mean is subtracted, and the input is both pooled and padded; pool it without"
         " padding, or train without a mean"
     )
 
@@ -416,7 +416,7 @@ def test_arrays_of_recordings_with_summed_pixels_export_in_the_runs_shape(tmp_pa
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["{run}", "--config", "digits"], "a run carries its configuration: --config and --set are"
+        (["{run}", "--config", "digits"], "a run has its own configuration: --config and --set are"
          " for an .npz"),
         (["{run}", "--weight-bits", "1"], "weight bits must be between 2 and 16, not 1"),
         (["{run}", "--weight-bits", "0"], "weight bits must be between 2 and 16, not 0"),

@@ -100,8 +100,8 @@ def test_a_run_that_is_killed_goes_on_as_if_it_had_not_stopped(tmp_path, monkeyp
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
     once_more = run(tmp_path / "killed", resume=True)  # it is done: the model comes back
     assert same(once_more.model, whole.model)
-    message = f"{tmp_path / 'whole'} was trained with train.epochs = 3, not 4: it can not be"
-    with refused(RunError, f"{message} resumed so"):
+    message = f"{tmp_path / 'whole'} was trained with train.epochs = 3, not 4: to resume"
+    with refused(RunError, f"{message} it, keep these"):
         fit(
             *(net(), SPEC, digits("train"), None, recipe | {"epochs": 4}),
             out=tmp_path / "whole",
@@ -191,7 +191,7 @@ def test_callbacks_see_every_epoch_and_may_add_to_its_metrics(tmp_path):
 
 
 def test_a_tensorboard_without_a_folder_must_be_told_one():
-    message = "TensorBoard must be told a folder where a run has no folder itself"
+    message = "give TensorBoard a folder: the run has none"
     with refused(ValueError, message):
         fit(net(), SPEC, digits("train"), None, RECIPE, callbacks=[TensorBoard()])
 
@@ -229,7 +229,7 @@ def test_an_ann_is_trained_as_it_is_and_so_is_a_prepared_model():
     )
     with refused(RunError, message):
         fit(ann.model, SPEC, digits("train"), None, RECIPE | {"weight_bits": 4})
-    message = "train.activity and train.fuse are for a model with burst neurons"
+    message = "train.activity and train.fuse need a model with burst neurons"
     with refused(RunError, message):
         fit(ann.model, SPEC, digits("train"), None, RECIPE | {"fuse": True})
     given = fit(prepare(net(), SPEC, weight_bits=4), SPEC, digits("train"), None, RECIPE)
@@ -356,7 +356,7 @@ def test_runs_of_fit_and_of_the_command_are_not_mixed_up(tmp_path):
     fit(net(), SPEC, digits("train"), None, RECIPE, out=tmp_path / "fit")
     loop.train(small("train.epochs=1"), tmp_path / "command")
     message = (
-        f"{tmp_path / 'fit'} was trained by fit, and can not be resumed by python -m train: "
+        f"{tmp_path / 'fit'} was trained by fit, and cannot be resumed by python -m train: "
         "choose another folder"
     )
     with refused(RunError, message):
@@ -367,7 +367,5 @@ def test_runs_of_fit_and_of_the_command_are_not_mixed_up(tmp_path):
     )
     with refused(CheckpointError, message):
         checkpoint.load_run(tmp_path / "fit")
-    with refused(
-        RunError, "a run without a folder can not be resumed or replaced: give fit an out"
-    ):
+    with refused(RunError, "a run without a folder cannot be resumed or replaced: give fit an out"):
         fit(net(), SPEC, digits("train"), None, RECIPE, resume=True)

@@ -230,7 +230,7 @@ def test_a_class_without_pictures_is_a_warning_in_training(pictures, tmp_path, c
     assert capsys.readouterr().err == (
         "warning: 1 file is not read, since a class has the PNG and JPEG files that lie in its "
         "folder itself: train/digit 1/x.bmp\n"
-        "warning: there are no images to train on of class 'unheard of'\n"
+        "warning: the training images have none of class 'unheard of'\n"
     )
 
 
@@ -253,7 +253,7 @@ def test_the_layout_of_arrays_is_said_in_the_configuration(arrays, tmp_path, cap
     assert train(changes) == 2
     assert capsys.readouterr().err == (
         f"error: {path}: images of shape (359, 8, 8, 4) can be 8 channels of 8x4 (nchw) or "
-        "4 channels of 8x8 (nhwc): say which with --layout (in a configuration data.layout, in "
+        "4 channels of 8x8 (nhwc): choose one with --layout (in a configuration data.layout, in "
         "the file an entry layout)\n"
     )
     assert train([*changes, "--set", "data.layout=nhwc"]) == 0

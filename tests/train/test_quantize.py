@@ -94,11 +94,11 @@ def test_the_last_pattern_that_fits_a_layer_says_its_bits():
     found = bits_by_layer(paths, {"*": 4, "layer[12].*": 3, "layer3.*": 2})
     assert found == {"stem": 4, "layer1.0.conv": 3, "layer3.0.conv": 2, "fc": 4}
     assert bits_by_layer(paths, 8) == dict.fromkeys(paths, 8)
-    message = "weight_bits must say those of 'fc' too: give a pattern that fits it, or '*'"
+    message = "weight_bits must have a pattern that matches 'fc': add one, or '*'"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         bits_by_layer(paths, {"stem": 4, "layer*": 4})
     message = (
-        "weight_bits has 'layer4.*', and no layer with weights is called so; the layers are stem, "
+        "weight_bits has 'layer4.*', which matches no layer with weights; the layers are stem, "
         "layer1.0.conv, layer3.0.conv, fc"
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

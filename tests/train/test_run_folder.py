@@ -15,7 +15,7 @@ def test_a_run_is_not_overwritten_nor_resumed_otherwise_unless_asked(tmp_path):
     message = f"{tmp_path} holds a run: add --resume, --overwrite or another --out"
     with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
         loop.train(small("train.epochs=1"), tmp_path)
-    message = f"{tmp_path} was trained with train.seed = 0, not 1: it can not be resumed so"
+    message = f"{tmp_path} was trained with train.seed = 0, not 1: to resume it, keep these"
     with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
         loop.train(small("train.epochs=1", "train.seed=1"), tmp_path, resume=True)
     loop.train(small("train.epochs=1", "train.seed=1"), tmp_path, overwrite=True)

@@ -137,6 +137,6 @@ def test_timesteps_are_set_in_neurons_and_time_layers():
 
 
 def test_a_neuron_that_begins_every_call_anew_can_not_stream():
-    message = "1: a ILIF can not keep its state between calls; give it all timesteps in one"
+    message = "1: a ILIF cannot keep its state between calls; give it all timesteps in one call"
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         keep_state(nn.Sequential(LBQ(), ILIF()))

@@ -137,8 +137,8 @@ def test_an_export_keeps_range_and_names_and_shows_one_table(
     printed = capsys.readouterr()
     found = json.loads(printed.out)["accuracies"]
     assert printed.err == (
-        "simulating the board on 20 images; a core that Verilator has not seen takes a minute "
-        "(--board-images 0 leaves it out)\n"
+        "simulating the board on 20 images; compiling a new core takes a minute "
+        "(--board-images 0 skips this)\n"
     )
     network = file.load(path)
     assert network.input.full_scale == 16

@@ -80,7 +80,7 @@ def test_what_holds_no_weights_is_refused(tmp_path: Path) -> None:
 def test_weights_need_a_run_and_their_own_suffix(options: list[str], capsys) -> None:
     assert export.main(options) == 2
     assert capsys.readouterr().err == (
-        "error: --weights takes the .safetensors file to write, and a run to write it of\n"
+        "error: --weights needs a run folder, and a FILE that ends in .safetensors\n"
     )
 
 

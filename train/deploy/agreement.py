@@ -29,9 +29,9 @@ MOST_ROUNDED = 0.25  # where float weights are rounded, which changes the layer 
 _SAME = 1e-3  # of the largest output: what the order of additions may change
 _FAR = 0.05  # of the range of a value over the samples
 _CONSTANT = 1e-6  # a value of a smaller range, as a part of itself, is one constant
-VALUES = "values"  # the head of a network whose outputs are no classes
+VALUES = "values"  # the head of a network whose outputs are not classes
 _WORK = 3e9  # multiplications that a check may take, so that it takes seconds at most
-_SAMPLES = 4, 64  # at least and at most so many
+_SAMPLES = 4, 64  # the least and the most samples
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class Forced:
 
 
 Answer = Callable[[Population, Tensor, Tensor | None], golden.Trace]
-"""Given a layer with `Forced.current` and `Forced.output`, what the integer network has there."""
+"""For a layer with `Forced.current` and `Forced.output`, returns the integer network's levels."""
 
 
 def compare(

@@ -1,6 +1,6 @@
-"""An integer network put together from a model: what may be deployed, how, and whether it agrees.
+"""Assembles the integer network of a model: checks it, rounds it, and compares it with the model.
 
-`fold`, `rounding` and `layer` have the arithmetic of a layer; here is what concerns all of them.
+`fold`, `rounding` and `layer` have the arithmetic of a layer; this file handles the whole network.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ from lbq_hw.train.graph.trace import Traced, analyze, trace
 from lbq_hw.train.neurons import UniformReLU
 
 DEFAULT_WEIGHT_BITS = 8
-PRECISE = 0.02  # a threshold or an identity weight that is further off is worth a note
+PRECISE = 0.02  # a threshold or an identity weight with a larger error gets a note
 PRECISE_BORDER = 0.004  # of full scale
-FEW_FRACTION_BITS = 8  # more only where the network would differ from its model otherwise
+FEW_FRACTION_BITS = 8  # more only if the network would otherwise differ from its model
 
 Made = TypeVar("Made")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Export:
-    """An exported network, what its layers were rounded to, how it compares with its module, how
-    it would without calibration (None where there was none), and notes, one sentence each."""
+    """An exported network with the rounded weights of its layers, its comparison with the module,
+    the same comparison without calibration (None if it was not calibrated), and notes of one
+    sentence each."""
 
     network: Network
     quantized: Mapping[str, Quantized]
@@ -72,7 +73,7 @@ def build(
     class_names: Sequence[str] = (),
     head: str = "classes",
 ) -> Export:
-    """As `train.export.integer_network`, with all that was found on the way."""
+    """As `train.export.integer_network`, with all intermediate results."""
     root = trace(model)
     found = analyze(root, spec)
     violations = [*found.violations, *find_violations(found, spec)]
@@ -220,7 +221,7 @@ def _check_ranges(network: Network) -> None:
 
 
 def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made]:
-    """Something for every population, by name; numbers that no integer holds are violations."""
+    """A value for every population, by name; numbers that no integer holds become violations."""
     made, violations = {}, []
     for population in found.populations:
         try:
@@ -239,19 +240,19 @@ def _each(found: Analysis, make: Callable[[Population], Made]) -> dict[str, Made
 
 
 def _is_joined(population: Population) -> bool:
-    """Whether it is a readout of several outputs side by side, which are no classes."""
+    """Whether it is a readout of several concatenated outputs, which are not classes."""
     return any(term.placed for term in terms(population.current))
 
 
 def _thresholds(found: Analysis) -> Iterator[tuple[str, Floats]]:
-    """By name, what the membranes of every population must reach: one number, or per channel."""
+    """The threshold of every population, by name: one number, or one per channel."""
     for population in found.populations:
         if population.neuron is not None:
             yield population.name, array(population.neuron.threshold)
 
 
 def _without_padding(layer: Layer) -> Layer:
-    """A layer whose input brings its padding along, as a border."""
+    """A layer whose input contains its padding, as a border."""
     paths = (
         dataclasses.replace(path, padding=(0, 0)) if path.source == INPUT else path
         for path in layer.paths
@@ -273,7 +274,7 @@ def _disagreement(compared: Agreement, most: float, mend: str) -> DisagreementEr
 
 
 def _mend(export: Export, spec: InputSpec, bits: int, *, rounded: bool, short: int | None) -> str:
-    """What to do about a network that differs; `short`: the fraction bits that it should have."""
+    """The remedy for a network that differs; `short`: the fraction bits that it should have."""
     network, worst = export.network, export.agreement.worst
     reads_input = any(path.source == INPUT for path in network.by_name[worst].paths)
     off = _border_off(network, spec)
@@ -291,7 +292,7 @@ def _mend(export: Export, spec: InputSpec, bits: int, *, rounded: bool, short: i
 
 
 def _border_off(network: Network, spec: InputSpec) -> float:
-    """By how many levels the border is off the mean; 0 where there is none."""
+    """The distance in levels from the border to the mean; 0 without a border."""
     if not network.input.border:
         return 0.0
     return float(np.abs(border_levels(spec) - np.array(network.input.border_value)).max())
@@ -304,7 +305,7 @@ def _threshold_notes(network: Network, found: Analysis) -> Iterator[str]:
         assert layer.neuron is not None
         assert layer.scale is not None
         if name in uniform:
-            continue  # sums are integers, and pass its thresholds where the model's do
+            continue  # sums are integers; they pass thresholds exactly where the model's do
         exact = 2.0**layer.fraction_bits * threshold / layer.scale
         off = np.abs(layer.neuron.theta - exact) / exact
         if off.max() > PRECISE:
@@ -347,7 +348,7 @@ def _identity_notes(quantized: Mapping[str, Quantized]) -> Iterator[str]:
 
 
 def _border_notes(network: Network, spec: InputSpec, compared: Agreement) -> Iterator[str]:
-    """Zero padding after a mean is a border of mean pixels, which are integers."""
+    """If a mean is subtracted, zero padding becomes a border of mean pixels, which are rounded."""
     off = _border_off(network, spec)
     if off / spec.full_scale <= PRECISE_BORDER:
         return

@@ -95,7 +95,7 @@ class _Search:
         return float(total.sum(axis=0).min() if self._shared else total.min(axis=1).sum())
 
     def start(self) -> tuple[int, ...]:
-        """A first choice, from the median channel of each path."""
+        """The first choice, from the median channel of each path."""
         middle = np.median(self._tops, axis=1) / _OCTAVE
         rounded = np.clip(np.rint(middle - middle.min()), 0, MAX_CHOSEN_EXPONENT)
         return tuple(int(x) for x in rounded)

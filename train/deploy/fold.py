@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 def bias(current: Current, channels: int) -> Floats:
-    """The constant part of a current, norms applied, in real units, but for an input's mean."""
+    """The constant part of a current after its norms, in real units, without the input's mean."""
     if isinstance(current, Norm):
         inner = bias(current.current, channels)
         norm = current.module
@@ -39,7 +39,9 @@ def bias(current: Current, channels: int) -> Floats:
 
 
 def folded_weight(term: Term, spec: InputSpec) -> Floats:
-    """A path's weight per integer level of its source: norms folded, gamma or pixel scale in."""
+    """A path's weight per integer level of its source, with norms and gamma or pixel scale folded
+    in.
+    """
     origin = term.origin
     unit = level_value(origin.levels, spec)
     if isinstance(origin, Identity):
@@ -51,7 +53,9 @@ def folded_weight(term: Term, spec: InputSpec) -> Floats:
 
 
 def in_place(term: Term, rows: NDArray[Any]) -> NDArray[Any]:
-    """Something of each channel of a path, for all channels that it reaches or does not."""
+    """A value per channel of a path, extended to all channels, also those that it does not
+    reach.
+    """
     return rows if term.placed is None else _in_place(rows, term.placed)
 
 
@@ -72,7 +76,7 @@ def level_value(levels: Levels, spec: InputSpec) -> Floats:
 def _kernel(synapse: Synapse) -> Floats:
     """A layer's weight as the convolution that the integer network has.
 
-    Trained quantized, it is the one that the network ran with, never the latent float behind it.
+    After quantized training, it is the quantized weight, never the latent float behind it.
     """
     module = synapse.module
     weight = array(module.weight)

@@ -12,8 +12,8 @@ from lbq_hw.train.graph import Analysis, Synapse, taps, terms
 
 
 def integer_input(spec: InputSpec, border: int) -> Input:
-    """The network's input; a border of mean pixels stands for zero padding after a mean, to half
-    a level, since pixels are integers."""
+    """The network's input. If a mean is subtracted, a border of mean pixels replaces zero padding;
+    it is exact to half a level, since pixels are integers."""
     values = tuple(int(v) for v in numeric.to_integer(border_levels(spec)))
     return Input(
         shape=spec.shape,

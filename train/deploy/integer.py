@@ -26,7 +26,8 @@ class IntegerNetwork(nn.Module):
         self.network = network
         for index, layer in enumerate(network.layers):
             for number, path in enumerate(layer.paths):
-                numeric.exact_float_dtype(network.path_bound(path))  # refuses what float64 can't
+                # refuses sums that float64 cannot hold
+                numeric.exact_float_dtype(network.path_bound(path))
                 self.register_buffer(f"weight{index}_{number}", torch.tensor(path.weight).double())
             self.register_buffer(f"bias{index}", torch.tensor(layer.bias).reshape(-1, 1, 1))
             if layer.neuron is not None:

@@ -17,7 +17,7 @@ from lbq_hw.train.deploy.uniform import exact_steps
 from lbq_hw.train.graph import Population
 from lbq_hw.train.neurons import Neuron, UniformReLU
 
-_WHOLE = 1e-9  # a threshold this close to an integer, relative to itself, is meant to be one
+_WHOLE = 1e-9  # a threshold with a smaller relative distance to an integer counts as this integer
 
 
 def integer_layer(
@@ -71,7 +71,7 @@ def _integer_neuron(neuron: Neuron, unit: Floats, decay_bits: int) -> IntegerNeu
     decay, bits = numeric.to_ratio(beta, decay_bits)
     theta = _threshold(neuron, step)
     alpha = 0.0 if neuron.to_zero else number(neuron.alpha)
-    if neuron.late and decay:  # the leak that the network has, so that it takes off a threshold
+    if neuron.late and decay:  # the network's own leak, so that one threshold is subtracted
         alpha = 2.0**bits / decay
     reset = numeric.to_integer(alpha * step)
     return IntegerNeuron(
@@ -85,8 +85,9 @@ def _integer_neuron(neuron: Neuron, unit: Floats, decay_bits: int) -> IntegerNeu
 
 
 def _threshold(neuron: Neuron, step: Floats) -> Integers:
-    """The least membrane that fires; of a neuron that subtracts its threshold at once, rounded,
-    unless the threshold is a whole number: then the two are one, and need no memory for two.
+    """The least membrane that fires. For a neuron that subtracts its threshold at once, the
+    threshold is rounded, unless it is a whole number: threshold and reset are then equal, and share
+    a memory.
     """
     nearest = numeric.to_integer(step)
     whole = np.abs(step - nearest) <= _WHOLE * step

@@ -276,7 +276,9 @@ def _least_error_scale(
     finest: float,
     shared: bool,
 ) -> Floats:
-    """Per channel (or for all), the scale of the clipped range whose codes err least."""
+    """Per channel (or for all), the scale of the clipped range with the least error of the
+    codes.
+    """
     limit = numeric.weight_limit(bits)
     span = np.max(
         [np.abs(t).max(axis=1) / (limit * f) for t, f in zip(tensors, factors, strict=True)], axis=0

@@ -30,7 +30,7 @@ from lbq_hw.train.quantize import Deployed, gain
 CHANNEL_NORM = 0.35
 """Length of the weights of one output channel that has a norm after it.
 
-A norm leaves this length free, yet the effect of a learning rate goes with its square. Channels of
+A norm leaves this length free, but the effect of a learning rate depends on its square. Channels of
 a ResNet-20 have about this length after 300 epochs with a weight decay of 5e-4.
 """
 _LEAST_TAIL = 1e-4  # tail strengths are taken up within this of 0 and 1, where their logits end
@@ -47,7 +47,7 @@ class TakeUpError(ValueError):
 def take_up(
     model: nn.Module, spec: InputSpec, network: Network, tails: Mapping[str, float] | None = None
 ) -> None:
-    """Give a model, in place, the weights, steps and decays of a network of its shape.
+    """Load the weights, steps and decays of a network of the same shape into a model, in place.
 
     `tails` are tail strengths by layer: they act in training alone, so a network has none of them,
     and a neuron that is not named keeps its own.
@@ -177,7 +177,7 @@ def _known(value: Found | None, layer: Layer, name: str) -> Found:
 def _set_weight(
     term: Term, path: Path, scale: Floats, spec: InputSpec, *, own: list[nn.Module]
 ) -> None:
-    """Weights worth their codes; a norm of their own takes what their length leaves."""
+    """Set weights to the values of their codes; a norm after them gets the remaining factor."""
     assert isinstance(term.origin, Synapse)
     module = term.origin.module
     unit = level_value(term.origin.levels, spec).reshape(1, -1, 1, 1)
@@ -214,8 +214,8 @@ def _set_affine(norm: nn.Module, slope: Tensor) -> None:
 
 
 def _set_bias(population: Population, constant: Floats) -> None:
-    """Where a population has its constant: in the last norm of a path, or in a layer; joined parts
-    have theirs each."""
+    """Set the constant of a population, in the last norm of a path or in a layer; joined parts have
+    one each."""
     parts = list(terms(population.current))
     for placed in dict.fromkeys(term.placed for term in parts):
         own = [term for term in parts if term.placed is placed]

@@ -1,4 +1,4 @@
-"""Thresholds of a uniform ReLU as integers that are exact, for every sum that there may be.
+"""Exact integer thresholds of a uniform ReLU, for every possible sum.
 
 Sums of an integer layer are integers, so a threshold t is passed at ceil(t) and nothing between two
 integers matters. Of a channel with thresholds ``t_k = k * step - constant``, in units of its sums,
@@ -15,7 +15,8 @@ from lbq_hw.numeric import Integers, to_integer
 from lbq_hw.train.deploy.fold import Floats
 
 _TRIED = 3  # thetas below and above the nearest one
-_WHOLE = 1e-7  # a threshold this close above an integer, in units of the sums, is meant to be it
+# A threshold this close above an integer, in units of the sums, counts as this integer.
+_WHOLE = 1e-7
 
 
 def exact_steps(step: Floats, constant: Floats, capacity: int) -> tuple[int, Integers, Integers]:

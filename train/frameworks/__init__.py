@@ -5,7 +5,7 @@
 
 No framework is imported here: neurons and layers are recognized by their class names and read from
 their attributes. `rules` has the common functions. What has no exact form is refused in one error
-with every place, reason and mend.
+with every place, reason and remedy.
 """
 
 from __future__ import annotations

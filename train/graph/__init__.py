@@ -1,6 +1,6 @@
 """What a model computes, in the terms of the integer network: populations fed by paths.
 
-Every tensor of a model is one of three things: `Levels` (integer burst levels times one scale,
+Every tensor of a model is one of three kinds: `Levels` (integer burst levels times one scale,
 possibly pooled), a current (a tree of `Synapse`, `Identity`, `Norm`, `Sum`) or the `Readout`.
 `train.graph.trace.analyze` finds out which. Absorption, weight quantization and export all start
 from its `Analysis`, so the three agree on the structure of the network.
@@ -50,7 +50,7 @@ class GraphError(ValueError):
 
 
 def several_outputs(returned: object) -> Violation:
-    """The violation of a model that returns something else than one tensor."""
+    """The violation of a model that does not return exactly one tensor."""
     name = type(returned).__name__.removeprefix("immutable_")
     return Violation(
         path="output",

@@ -3,10 +3,11 @@
 An integer network does not copy tensors side by side. A layer that reads several tensors has a path
 from each, and the sum of these paths equals the layer's result on the concatenation:
 
-    conv(cat(a, b))     conv.0(a) + conv.1(b), of the weights for a and those for b
+    conv(cat(a, b))     conv.0(a) + conv.1(b), with the weights for a and the weights for b
     norm(cat(a, b))     cat(norm.0(a), norm.1(b))
     neuron(cat(a, b))   cat(neuron.0(a), neuron.1(b)), which share their step and other parameters
-    pool(cat(a, b))     cat(pool(a), pool(b)), and likewise whatever acts on each channel alone
+    pool(cat(a, b))     cat(pool(a), pool(b)), and likewise every module that acts on each channel
+                        alone
 
 So each concatenation sinks through the graph. It remains only at the end, where the parts are
 outputs that lie side by side (`Rules.join`). The name of a part is the name of its layer and a

@@ -34,7 +34,7 @@ class NormedNeuron(nn.Module):
         path: nn.BatchNorm2d | Scale | None = None,
     ) -> None:
         super().__init__()
-        self._parts = (neuron, norm, repeat, path)  # in a tuple: registered elsewhere, once
+        self._parts = (neuron, norm, repeat, path)  # in a tuple: it is registered elsewhere
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
         neuron, norm, repeat, path = self._parts

@@ -4,5 +4,5 @@
 equations per timestep, `read` turns the graph into a module of this project's layers, and `inputs`
 has the data for quantizing its weights and comparing the results. `write` turns a network into a
 graph (``--to-nir``). What has no exact form is refused in one error with every place, reason and
-mend.
+remedy.
 """

@@ -46,7 +46,7 @@ def load(
     if dt is not None and not 0 < dt < math.inf:
         raise NirError(f"dt must be above 0, not {dt:g}: give the timestep of the graph")
     if not Path(path).is_file():
-        what = f"{path} is no file" if Path(path).exists() else f"there is no {path}"
+        what = f"{path} is not a file" if Path(path).exists() else f"there is no {path}"
         raise NirError(f"{what}: give a NIR graph that nir.write made")
     fields: list[str] = []
     try:

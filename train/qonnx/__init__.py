@@ -5,7 +5,7 @@
 
 `graph` turns the nodes of a file into a module, `layers` makes the layer of each node, `quantizers`
 reads Quant nodes. Brevitas writes such files with `export_qonnx`. What has no exact form is refused
-with place, reason and mend.
+with place, reason and remedy.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from lbq_hw.train.settings.schema import (
     require,
 )
 
-# Keys that do not change what a run computes: a resumed run may change them.
+# Keys that do not change the results of a run: a resumed run may change them.
 INCIDENTAL = {"name", "description", "train.device", "train.log_every"}
 INCIDENTAL |= {"train.save_every", "train.shard_mib"}
 
@@ -167,8 +167,8 @@ class NeuronConfig:
         return neurons.build(self.kind, timesteps=self.timesteps, capacity=self.capacity, **options)
 
 
-# (key, value): keys that have no effect, or are impossible, with this value; each must have the
-# value given here.
+# For a (key, value): other keys that have no effect or are impossible with it, each with the only
+# value that it may then have.
 FIXED: dict[tuple[str, str], dict[str, Any]] = {
     ("neuron.kind", "binary"): {"neuron.capacity": 1},
     ("neuron.kind", "ternary"): {"neuron.capacity": 1},

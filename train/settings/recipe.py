@@ -109,8 +109,8 @@ class Recipe:
         return values if isinstance(values, Recipe) else build(cls, dict(values))
 
 
-# (key, value): keys that have no effect, or are impossible, with this value; each must have the
-# value given here.
+# For a (key, value): other keys that have no effect or are impossible with it, each with the only
+# value that it may then have.
 FIXED: dict[tuple[str, str], dict[str, Any]] = {
     ("train.optimizer", "sgd"): {"train.adam_betas": Recipe.adam_betas},
     ("train.optimizer", "adamw"): {

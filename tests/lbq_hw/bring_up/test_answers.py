@@ -22,12 +22,12 @@ from lbq_hw.package import Package
 
 SLOWER = "build the package again with a lower --freq"
 GIVEN_UP = (
-    "the core does not answer (6 attempts): see that it is powered, has its bitstream, and that "
-    "port and baud are right"
+    "the core does not answer (6 attempts): check that the board is powered and has its "
+    "bitstream, and that port and baud are right"
 )
 LOOK = (
-    "load the bitstream of this package again, and see docs/bring-up.md: what the light says, the "
-    "USB bridge, and when nothing answers"
+    "load the bitstream of this package again; if that does not help, see docs/bring-up.md: the "
+    "light, the USB bridge, and what to do when nothing answers"
 )
 
 
@@ -153,7 +153,7 @@ def test_the_self_test(tmp_path: Path, packed: Package, monkeypatch: pytest.Monk
     assert any(address >> 28 == 1 for address, _ in core.model.written)
     wrong = 1
     found = answers.selftest(visit)
-    text = "1 of 2 inputs have other logits than they must"
+    text = "1 of 2 inputs give wrong logits"
     assert said(found) == ("failed", text, f"{SLOWER}, and send the report of this command")
     assert found.facts["differing"] == [1]
 
@@ -242,7 +242,7 @@ def test_words_that_come_back_otherwise(tmp_path: Path, packed: Package) -> None
     core = Core(packed)
     core.model.memory = Stuck(core.model.memory)
     found = answers.rate(visited(tmp_path, packed, core))
-    text = "at 115,200 baud, words came back otherwise than they were written"
+    text = "at 115,200 baud, words that were written came back changed"
     assert (found.state, found.text) == ("failed", text)
 
 

@@ -113,15 +113,15 @@ def test_after_a_load_the_port_is_waited_for(fake: Fake, tmp_path: Path) -> None
 
 
 CHAIN = (
-    "see that the board is powered, and its jumpers and buttons are as docs/bring-up.md says; on a "
-    "Tang Nano, close the UART and plug it in again"
+    "check that the board is powered, and that jumpers and buttons are as in "
+    "docs/bring-up.md; on a Tang Nano, close the UART and plug it in again"
 )
 
 
 @pytest.mark.parametrize(
     ("code", "output", "last", "mend"),
     [
-        (-9, "", "it said nothing", CHAIN),
+        (-9, "", "it printed nothing", CHAIN),
         (1, "Error: no device found", "Error: no device found", CHAIN),
         (0, "cdone: high\nprogramming..\ncdone: low\nBye.", "Bye.", CHAIN),
         (

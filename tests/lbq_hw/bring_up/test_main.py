@@ -71,7 +71,7 @@ def test_a_failure_is_shown_with_its_mend_and_what_needs_it_is_left_out(
     assert main(arguments, machine=fake.machine()) == 1
     shown = capsys.readouterr().out.splitlines()
     assert shown[4] == "failed   load       iceprog ended with exit code 1: no [device]"
-    assert re.match(r" {20}see that the board is powered, ", shown[5])
+    assert re.match(r" {20}check that the board is powered, ", shown[5])
     assert shown[6:10] == [
         f"skipped  {name:9}  not reached: load failed"
         for name in ("link", "memory", "self-test", "rate")
@@ -167,7 +167,7 @@ def test_what_keeps_it_from_beginning_is_told_in_one_line(
     assert main(["--board", "icebraker"], machine=machine) == 2
     assert capsys.readouterr().err.startswith("error: no board 'icebraker': did you mean ")
     assert main(["--board", "icebreaker", "--package", str(tmp_path)], machine=machine) == 2
-    text = f"error: {tmp_path} is no package: it has no package.json\n"
+    text = f"error: {tmp_path} is not a package: it has no package.json\n"
     assert capsys.readouterr().err == text
     assert main(["--board", "ulx3s-85f", "--package", str(packed.folder)], machine=machine) == 2
     text = (

@@ -14,8 +14,8 @@ from lbq_hw.host.ports import Port
 
 UPDATE = "https://wiki.sipeed.com/hardware/en/tang/common-doc/update_debugger.html"
 CABLE = (
-    "plug the board in with a cable that carries data, not through a hub, see that it is powered, "
-    "and look for the device with lsusb"
+    "plug the board in with a cable that carries data, not through a hub, check that it is "
+    "powered, and look for the device with lsusb"
 )
 
 
@@ -61,7 +61,7 @@ def test_a_board_that_is_not_plugged_in(fake: Fake, board: str, mend: str) -> No
 
 def test_a_bridge_that_waits_for_its_software(fake: Fake) -> None:
     fake.plug("349b:6160", product="Bouffalo CDC DEMO")
-    mend = f"the bridge waits for its software (349b:6160): write it as {UPDATE} says"
+    mend = f"the bridge waits for its firmware (349b:6160): write it as {UPDATE} says"
     found = plug.usb(fake.visit("tang-nano-20k"))
     assert said(found) == ("failed", "no USB device 0403:6010 among 1", mend)
 
@@ -69,8 +69,8 @@ def test_a_bridge_that_waits_for_its_software(fake: Fake) -> None:
 def test_a_bridge_whose_version_is_known_not_to_work(fake: Fake) -> None:
     fake.plug("0403:6010", product="USB Debugger", serial="2024122312")
     text = (
-        "0403:6010 USB Debugger, serial number 2024122312: its UART runs at four times the rate, "
-        "and openFPGALoader fails with it"
+        "0403:6010 USB Debugger, serial number 2024122312: its UART runs at four times the "
+        "rate, and openFPGALoader does not work with it"
     )
     mend = f"write 2025012315 or newer to the bridge: {UPDATE}"
     assert said(plug.usb(fake.visit("tang-nano-20k"))) == ("failed", text, mend)
@@ -109,8 +109,9 @@ def test_the_ports_that_can_be_the_link(fake: Fake) -> None:
 
 def test_no_port_can_be_the_link(fake: Fake) -> None:
     mend = (
-        "see that the kernel has the driver of the bridge (sudo modprobe ftdi_sio, cdc_acm), that "
-        "no other program holds it, and what docs/bring-up.md says of this board's link"
+        "check that the kernel has the bridge's driver (sudo modprobe ftdi_sio, cdc_acm) and "
+        "that no other program uses the bridge, and see docs/bring-up.md for this board's "
+        "link"
     )
     text = "no serial port can be the link (of none)"
     assert said(plug.port(fake.visit("icebreaker"))) == ("failed", text, mend)

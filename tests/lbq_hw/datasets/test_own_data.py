@@ -194,7 +194,10 @@ def test_own_data_without_a_path_asks_for_it(tmp_path: Path) -> None:
 def test_what_own_data_has_is_not_known_before_it_is_read() -> None:
     with pytest.raises(DatasetError) as caught:
         datasets.info("npz")
-    assert str(caught.value) == "the dataset 'npz' is your own data: only its files tell its shape and classes"
+    assert (
+        str(caught.value)
+        == "the shape and classes of the dataset 'npz' are known only from its files"
+    )
 
 
 def test_a_shape_is_for_pictures_alone(tmp_path: Path) -> None:
@@ -374,7 +377,7 @@ def test_images_are_given_in_one_way_only(tmp_path: Path) -> None:
         (
             small(),
             {"images": np.zeros((2, 9, 8), np.uint8), "labels": np.arange(2)},
-            "the model takes images of shape (1, 8, 8), those of {} are (1, 9, 8)",
+            "the model takes images of shape (1, 8, 8), {} has (1, 9, 8)",
         ),
         (
             small(),

@@ -1,4 +1,4 @@
-"""What is done where the user's own can mean two things: it is said, refused or noted."""
+"""What is done where data of the user's own can mean two things: it is said, refused or noted."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def test_an_accumulator_too_narrow_is_noticed() -> None:
     program = compile_network(network, smallest_for(network, lanes=4))
     small = program.config.with_(acc_bits=program.config.acc_bits - 2)
     narrow = with_items(replace(program, config=small), items_of(program))
-    with pytest.raises(OverflowError, match=r"^an accumulator leaves its \d+ bits$"):
+    with pytest.raises(OverflowError, match=r"^an accumulator overflows its \d+ bits$"):
         interpreter.run(narrow, np.full((3, 3, 6, 7), 255, np.uint8))
 
 

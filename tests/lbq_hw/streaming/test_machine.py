@@ -68,7 +68,9 @@ def test_a_membrane_beyond_its_width_is_an_error() -> None:
     assert program.config.membrane_bits == 4
     for _ in range(7):
         machine.step(program.events(full))
-    with pytest.raises(MembraneError, match="a membrane overflowed its width in step 8: reset the core"):
+    with pytest.raises(
+        MembraneError, match="a membrane overflowed its width in step 8: reset the core"
+    ):
         machine.step(program.events(full))
 
 

@@ -22,8 +22,8 @@ from lbq_hw.train.deploy import accuracies
 TOOLS = ("verilator", "g++", "make")
 SPEC = InputSpec(shape=(1, 8, 8), static=True, bits=5, full_scale=16)
 SAID = (
-    "simulating the board on {}; a core that Verilator has not seen takes a minute "
-    "(--board-images 0 leaves it out)\n"
+    "simulating the board on {}; compiling a new core takes a minute (--board-images 0 skips "
+    "this)\n"
 )
 
 
@@ -165,7 +165,7 @@ def test_a_network_that_takes_minutes_is_simulated_when_told_to(
 ) -> None:
     monkeypatch.setattr(accuracies, "_CYCLES", 100 * digits().parameters)
     reason = left_out(digits(), None, capsys)
-    assert reason == "it would take minutes: --board-images 1 simulates it"
+    assert reason == "it would take minutes: give --board-images 1 to simulate it"
     monkeypatch.setattr(on_board, "logits", answering(0))
     assert measure(digits(), 1)["simulated"]["equal"] is True
 

@@ -148,6 +148,6 @@ def test_a_network_of_another_shape_or_without_scales_is_refused():
         network,
         layers=tuple(dataclasses.replace(x, gamma=None, scale=None) for x in network.layers),
     )
-    message = "layer 'layers.0.neuron' does not say its gamma, which a model needs"
+    message = "layer 'layers.0.neuron' has no gamma, which a model needs"
     with pytest.raises(TakeUpError, match=re.escape(message)):
         take_up(plain, spec, bare)

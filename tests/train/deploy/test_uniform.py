@@ -91,7 +91,7 @@ def test_scales_that_do_not_suit_are_refused():
     with pytest.raises(GraphError) as error:
         integer_network(network(0.037, [0.01 + 0.001 * k for k in range(10)], 0.27), SPEC)
     assert str(error.value) == (
-        "the model has no integer form (1 violation):\n"
-        "  logits: reads weights that were quantized in scales of their own; use one scale for all "
-        "that is added, and for all outputs of the last layer"
+        "the model has no integer form (1 violation):\n  logits: adds weights that were "
+        "quantized with different scales; use one scale for all added paths, and for all "
+        "outputs of the last layer"
     )

@@ -104,9 +104,9 @@ def broken(name: str, value: float) -> Net:
 
 SUM = (
     "acts on a sum of burst levels (n0, n1), which is no burst level; add currents before a "
-    "neuron, not levels behind it (no SEW residuals)"
+    "neuron, not levels after it (no SEW residuals)"
 )
-VALUES = "{}: {} must be finite, and some of it is not; train it again from a checkpoint before it diverged"  # noqa: E501
+VALUES = "{}: {} must be finite, and some values are not; train it again from a checkpoint before it diverged"  # noqa: E501
 
 
 @pytest.mark.parametrize("bits", [None, 4])
@@ -125,15 +125,16 @@ VALUES = "{}: {} must be finite, and some of it is not; train it again from a ch
         (
             lambda: Joined(conv1=nn.Conv2d(4, 4, 3, stride=(2, 1), padding=1)),
             [
-                "cat (cat): the function cat has no integer form; join channels (dim=1), and let "
-                "convolutions, linear layers, norms, neurons and pools read them"
+                "cat (cat): the function cat has no integer form; join channels (dim=1), and "
+                "let convolutions, linear layers, norms, neurons and pools read them"
             ],
         ),
         (
             lambda: JoinedAndAdded(conv1=nn.Conv2d(4, 8, 1), fc=nn.Linear(512, 5)),
             [
-                "cat (cat): joins what is not read part by part; join channels (dim=1), and let "
-                "convolutions, linear layers, norms, neurons and pools read them"
+                "cat (cat): joins tensors for a layer that cannot read them part by part; "
+                "join channels (dim=1), and let convolutions, linear layers, norms, neurons "
+                "and pools read them"
             ],
         ),
         (
@@ -190,8 +191,8 @@ class TwoPaddings(Net):
 
 
 UNEVEN = (
-    "input: a mean is subtracted and the input is not padded alike by all layers and on all sides: "
-    "(rows, columns) of {}; pad it alike, or not at all, or train without a mean"
+    "input: a mean is subtracted, and the input is padded unevenly: (rows, columns) of {}; "
+    "pad it alike in all layers and on all sides, or not at all, or use no mean"
 )
 
 
@@ -240,7 +241,7 @@ def test_numbers_out_of_proportion_are_named_with_their_layer(name):
         integer_network(broken(name, 1e30), SPEC)
     assert [str(violation) for violation in error.value.violations] == [
         f"{layer}: its weights, norms or bias are out of proportion to its step: a value to be "
-        "rounded must be finite and below 2**53 in magnitude; see whether its norm or its gamma "
+        "rounded must be finite and below 2**53 in magnitude; check whether its norm or its gamma "
         "has diverged, and train it again"
     ]
 
@@ -254,8 +255,8 @@ def test_sums_beyond_62_bits_are_refused():
     with pytest.raises(GraphError) as error:
         integer_network(model, SPEC)
     assert [str(violation) for violation in error.value.violations] == [
-        "network: layer '3': its sums may pass 62 bits; see whether a norm or a gamma has diverged,"
-        " or use fewer fraction bits"
+        "network: layer '3': its sums may pass 62 bits; check whether a norm or a gamma has "
+        "diverged, or use fewer fraction bits"
     ]
 
 

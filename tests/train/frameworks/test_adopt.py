@@ -178,8 +178,8 @@ def test_every_option_of_a_leaky_neuron_is_exact_or_refused(reset: str, delay: b
     if reset == "subtract" and not delay:
         message = (
             "the model has no integer form (1 violation):\n"
-            "  0: it subtracts without a delay, and snnTorch then decides otherwise on spikes of a "
-            "membrane that stays above its threshold; use reset_delay=True, or "
+            "  0: it subtracts without a delay, and snnTorch then decides differently on spikes of "
+            "a membrane that stays above its threshold; use reset_delay=True, or "
             'reset_mechanism="zero"'
         )
         with pytest.raises(GraphError) as caught:

@@ -106,11 +106,11 @@ HEAD = (nn.Flatten(), nn.Linear(4 * 36, 3), TimeMean(2))
         ),
         (
             _stack(nn.MaxPool2d(1), lbq(), *HEAD),
-            "2: max-pool acts on a current; move it behind the neuron",
+            "2: max-pool acts on a current; move it after the neuron",
         ),
         (
             _stack(nn.AvgPool2d(1), lbq(), *HEAD),
-            "2: average pool acts on a current; move it behind the neuron",
+            "2: average pool acts on a current; move it after the neuron",
         ),
         (
             _stack(lbq(), nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(64, 3), TimeMean(2)),
@@ -119,7 +119,7 @@ HEAD = (nn.Flatten(), nn.Linear(4 * 36, 3), TimeMean(2))
         ),
         (
             _stack(lbq(), Repeat(2), lbq(), *HEAD),
-            "3: repeats what already has timesteps; repeat a static input's current only",
+            "3: repeats a tensor that already has timesteps; repeat a static input's current only",
         ),
         (
             _stack(lbq(), nn.Flatten(), nn.Linear(4 * 36, 3)),

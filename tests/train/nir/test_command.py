@@ -84,8 +84,8 @@ def test_a_clamp_that_nir_does_not_say_is_given_and_keeps_the_network_out_of_nir
         (["--clamp", "0.5"], "its membrane rests below the clamp of 0.5; give a lower --clamp"),
         (
             ["--clamp", "-1", "--reset", "late"],
-            "it subtracts behind the next leak, and cannot be clamped before that; give --reset "
-            "zero or subtract, or no --clamp",
+            "it subtracts after the next leak, so its membrane cannot be clamped before; "
+            "give --reset zero or subtract, or no --clamp",
         ),
     ],
 )
@@ -185,4 +185,6 @@ def test_what_a_graph_does_not_say_must_be_given(
     words = {"timesteps": "5", "dataset": "digits"}
     given = [word for key in words if key != missing for word in (f"--{key}", words[key])]
     assert main([str(tmp_path / "net.nir"), *given]) == 2
-    assert capsys.readouterr().err == (f"error: give --{missing}: a NIR graph does not say it\n")
+    assert capsys.readouterr().err == (
+        f"error: give --{missing}, which a NIR graph does not contain\n"
+    )

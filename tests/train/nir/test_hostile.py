@@ -101,7 +101,7 @@ def enormous(file: h5py.File) -> None:
 BROKEN = {
     "an edge to nowhere": (
         lambda file: edges(file, lambda found: found.append(["lif", "ghost"])),
-        "lif -> ghost: the edge has an end that is no node; take it out, or write its node",
+        "lif -> ghost: an end of the edge is not a node; remove the edge, or write its node",
     ),
     "a time constant of 0": (
         lambda file: put(file, f"{ROOT}/lif/tau", np.zeros((4, 8, 8))),
@@ -139,7 +139,7 @@ BROKEN = {
     ),
     "a threshold that is not a number": (
         lambda file: put(file, f"{ROOT}/if/v_threshold", np.full(5, np.nan)),
-        "if: its v_threshold must be finite, and some of it is not; train it again",
+        "if: its v_threshold must be finite, and some values are not; train it again",
     ),
 }
 
@@ -164,7 +164,7 @@ def test_a_broken_graph_is_refused_with_its_places(tmp_path: Path, what: str) ->
             "All parameters must have the same shape",
         ),
         (to_itself, "its groups are nested more than 16 deep"),
-        (enormous, "its arrays have more than 2 GiB"),
+        (enormous, "its arrays take more than 2 GiB"),
         (
             lambda file: put(file, f"{ROOT}/soft", h5py.SoftLink("/node")),
             "/node/nodes/soft is a link to another place",
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_read_is_no_nir_file(tmp_path: Path, change, reaso
         change(file)
     with pytest.raises(NirError) as error:
         imported(path)
-    assert str(error.value) == f"{path} is no NIR file ({reason}): give one that nir.write made"
+    assert str(error.value) == f"{path} is not a NIR file ({reason}): give one that nir.write made"
 
 
 def test_a_timestep_of_0_is_not_the_default(tmp_path: Path, capsys) -> None:

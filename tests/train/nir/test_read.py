@@ -82,12 +82,12 @@ def test_a_file_that_is_no_nir_is_refused(tmp_path: Path) -> None:
     assert str(missing.value) == f"there is no {path}: give a NIR graph that nir.write made"
     with pytest.raises(read.NirError) as folder:
         read.load(tmp_path)
-    assert str(folder.value) == f"{tmp_path} is no file: give a NIR graph that nir.write made"
+    assert str(folder.value) == f"{tmp_path} is not a file: give a NIR graph that nir.write made"
     path.write_bytes(b"nothing")
     with pytest.raises(read.NirError) as caught:
         read.load(path)
     reason = "file signature not found"
-    assert str(caught.value) == f"{path} is no NIR file ({reason}): give one that nir.write made"
+    assert str(caught.value) == f"{path} is not a NIR file ({reason}): give one that nir.write made"
 
 
 @pytest.mark.parametrize(

@@ -104,9 +104,9 @@ def test_spikes_of_a_written_graph_are_those_of_the_network(
 def test_what_other_readers_must_be_told_is_noted() -> None:
     assert list(write.notes(network(to_zero=True))) == []
     assert list(write.notes(network(to_zero=False, decay=3, bits=2))) == [
-        "the network subtracts its thresholds, which NIR does not say: tell other readers to reset "
-        "by subtraction, where a membrane reaches its threshold",
-        "the network rounds leaked membranes down, and other readers will not",
+        "the network resets by subtraction, which NIR cannot say: set other readers to "
+        "subtract the threshold when a membrane reaches it",
+        "the network rounds leaked membranes down; other readers do not",
     ]
 
 
@@ -122,7 +122,6 @@ def test_what_nir_cannot_say_is_refused_all_at_once() -> None:
         write.graph(replace(net, layers=(bursts, other, count)))
     assert [str(violation) for violation in caught.value.violations] == [
         "conv: NIR has no max-pool; use a sum pool",
-        "conv: NIR has no bursts, and it emits up to 3 levels; train it with a capacity of 1",
-        "hidden: it subtracts something else than its threshold; reset by the threshold, or to "
-        "zero",
+        "conv: NIR has no bursts, but it emits up to 3 levels; train it with a capacity of 1",
+        "hidden: its reset is not its threshold; reset by the threshold, or to zero",
     ]

@@ -188,7 +188,7 @@ def begun() -> File:
         ),
         (
             lambda made: made.add("Flatten", [made.add("Relu", ["c"], "r")], "out"),
-            "out: it reads a ReLU without a quantizer; put a Quant behind the ReLU",
+            "out: it reads a ReLU without a quantizer; put a Quant after the ReLU",
         ),
         (
             lambda made: made.add("Conv", ["c", "k"], "out", kernel_shape=[3, 3]),
@@ -206,7 +206,7 @@ def begun() -> File:
         ),
         (
             lambda made: made.add("Flatten", ["nothing"], "out"),
-            "out: it does not read what the input becomes; export it again",
+            "out: its input does not depend on the network's input; export it again",
         ),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_quantizer_of_pixels_that_changes_them_is_refused(tmp_path: Path) -> N
     made = File()
     made.quant("x", "out", 1 / 8, 4, signed=0, narrow=0)
     assert refusal(made, tmp_path / "net.onnx", "out").endswith(
-        "out: it quantizes pixels otherwise than the InputSpec does; give an InputSpec whose "
+        "out: it quantizes pixels differently from the InputSpec; give an InputSpec whose "
         "pixels it leaves as they are, or leave it out"
     )
 
@@ -235,4 +235,4 @@ def test_what_is_no_file_of_onnx_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff" * 100)
     with pytest.raises(QonnxError) as error:
         read(path, SPEC)
-    assert str(error.value) == f"{path} is no ONNX file: export it again"
+    assert str(error.value) == f"{path} is not an ONNX file: export it again"
