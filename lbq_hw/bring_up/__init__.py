@@ -1,4 +1,4 @@
-"""First light of a board, step by step: each check, its meaning, and the remedy.
+"""Bring-up of a board, step by step: each check, its meaning, and the remedy.
 
 `machine` is the interface to the computer, which tests replace; `steps` lists the steps in order;
 `walk` goes through them; ``python -m lbq_hw.bring_up`` shows the findings and writes them to a file

@@ -131,7 +131,7 @@ def _facts(visit: Visit, found: list[tuple[Step, Finding]]) -> dict[str, Any]:
 
 def _page(facts: dict[str, Any]) -> str:
     """The report: what the terminal showed, then everything as JSON."""
-    lines = [f"# First light of {facts['board']}", "", "```"]
+    lines = [f"# Bring-up of {facts['board']}", "", "```"]
     lines.append(f"lbq-hw {facts['version']}, Python {facts['python']}, {facts['system']}")
     for step in facts["steps"]:
         lines.append(f"{step['state']:7}  {step['name']:9}  {step['text']}")

@@ -66,21 +66,21 @@ def _words(width: int) -> tuple[Proof, ...]:
     return (
         Proof(
             name=f"take-lowest-{width}",
-            says=f"the lowest set bit of every word of {width} bits, and the others",
+            says=f"take_lowest of every word of {width} bits: the lowest set bit, and the others",
             contract=lambda code: _take_lowest(code, width),
             bug=Bug(old="(-bits)[", new="(~bits)["),
             **common,
         ),
         Proof(
             name=f"at-least-{width}",
-            says=f"whether 1, 2 or 3 bits are set, in every word of {width} bits",
+            says=f"at_least of every word of {width} bits: whether 1, 2 or 3 bits are set",
             contract=lambda code: _at_least(code, width),
             bug=Bug(old="(a1 & b2) | (a2 & b1)", new="(a1 & b2)"),
             **common,
         ),
         Proof(
             name=f"encode-{width}",
-            says=f"the number of the one bit that is set in a word of {width} bits",
+            says=f"encode of every one-hot word of {width} bits: the number of its bit",
             contract=lambda code: _encode(code, width),
             bug=Bug(old="if i >> j & 1", new="if i >> j & 1 and i != 5"),
             **common,
@@ -92,7 +92,7 @@ PROOFS = (
     *(proof for width in (8, 16, 32, 64) for proof in _words(width)),
     Proof(
         name="count-byte",
-        says="how many bits of a byte are set",
+        says="the number of set bits of every byte",
         module=_MODULE,
         contract=_count_byte,
         bug=Bug(old="two & ~four", new="two"),

@@ -86,7 +86,7 @@ def _proof(
 ) -> Proof:
     return Proof(
         name=f"{kind.lower()}",
-        says=f"{says}: sums of all events, weights and waits, in their order",
+        says=f"{says}: sums in order, for any events, weights and stalls",
         module=f"lbq_hw.core.lanes.{module}",
         contract=lambda code: _sums(code, kind, rows),
         bug=bug,

@@ -125,8 +125,8 @@ def _updates(c: Contract, group: Any, groups: int) -> None:
 
 
 _WRITER, _COLLECTOR = "lbq_hw.core.memory.writer", "lbq_hw.core.neurons.level_collector"
-_WRITES = "each plane that came once, in its cycle, word and granules, and nothing else"
-_COLLECTS = "planes of all groups of an update, each level in its place, and where they go"
+_WRITES = "each plane is written once, in its cycle, word and granules, and nothing else"
+_COLLECTS = "all planes of an update, each level in its place, and their address"
 
 PROOFS = (
     Proof(

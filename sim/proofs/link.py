@@ -121,7 +121,7 @@ def _returns(code: ModuleType) -> Contract:
 PROOFS = (
     Proof(
         name="crc",
-        says="SerialCrc: the CRC-32 of two bytes, with waits and new beginnings",
+        says="SerialCrc: the CRC-32 of two bytes, with stalls and restarts",
         module=_MODULE,
         contract=_crc,
         bug=Bug(old="ResetInserter(self.clear)(unit)", new="unit"),
@@ -129,7 +129,7 @@ PROOFS = (
     ),
     Proof(
         name="crc-linear",
-        says="SerialCrc: flipped bits change the CRC by the same bits whatever the data are",
+        says="SerialCrc: flipped bits change the CRC by the same bits for all data",
         module=_MODULE,
         contract=_linear,
         bug=Bug(old="Mux(self.drain, ~unit.crc[0], bit)", new="bit & ~unit.crc[0]"),
@@ -139,7 +139,7 @@ PROOFS = (
     ),
     Proof(
         name="escapes",
-        says="FrameEscapes: a receiver reads what came, and a flag stands at a frame's end alone",
+        says="FrameEscapes: a receiver reads the bytes that were sent; flags only end frames",
         module=_MODULE,
         contract=_escapes,
         bug=Bug(old="escaped.eq(special)", new="escaped.eq(special & self.o.ready & escaped)"),
@@ -148,7 +148,7 @@ PROOFS = (
     ),
     Proof(
         name="receiver-accepts",
-        says="FrameReceiver: whole frames of a request's length, of up to 2 data words",
+        says="FrameReceiver: accepts only complete frames of a request, of up to 2 data words",
         module=_MODULE,
         contract=_accepts,
         bug=Bug(old="~(frame_bad | escaped)", new="~frame_bad"),

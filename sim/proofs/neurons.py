@@ -122,7 +122,7 @@ def _proof(kind: str, rules: str, name: str, bits: _Sizes) -> Proof:
     most = (1 << bits.planes) - 1
     return Proof(
         name=f"{kind.lower()}-{name}",
-        says=f"neurons {told}, in {profiles} cores: U, S and V of all values, membranes of "
+        says=f"neurons {told}, in {profiles} cores: U, S and V for all inputs, membranes of "
         f"{bits.membrane_bits} bits, N of 1 to {most}",
         module=f"lbq_hw.core.neurons.{module}",
         contract=lambda code: _unit(code, kind, members, bits),

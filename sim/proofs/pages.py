@@ -46,7 +46,7 @@ def _pages(code: ModuleType) -> Contract:
 PROOFS = (
     Proof(
         name="page-queue",
-        says="a PageQueue of 2 pages of 2: order, latency of 3 once shown, room when a read ends",
+        says="a PageQueue of 2 pages of 2: order, latency of 3 after a page, room when a read ends",
         module="lbq_hw.core.external.page_queue",
         contract=_pages,
         bug=Bug(

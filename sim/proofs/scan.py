@@ -133,12 +133,12 @@ def _asks(request: Any, plane: Any, place: int) -> Any:
     return (request.kind == ScanKind.CONV) & request.want[word] & is_set & ~low & ~high
 
 
-_SAYS = "every set bit once and in order, doublings and ends, 2 requests and up to 5 events"
+_SAYS = "each set bit once and in order, exponents and ends, 2 requests and up to 5 events"
 
 PROOFS = (
     Proof(
         name="scan-fetch",
-        says=f"the scanner's stages, a bug in those that read: {_SAYS}",
+        says=f"the scanner's stages, bug in the reading stages: {_SAYS}",
         module="lbq_hw.core.scan.fetch",
         contract=_scanned,
         bug=Bug(old="Mux(self.i.ready, 0, request.want & ~rest)", new="request.want & ~rest"),
@@ -146,7 +146,7 @@ PROOFS = (
     ),
     Proof(
         name="scan-events",
-        says=f"the scanner's stages, a bug in the one that makes events: {_SAYS}",
+        says=f"the scanner's stages, bug in the stage that makes events: {_SAYS}",
         module="lbq_hw.core.scan.event_maker",
         contract=_scanned,
         bug=Bug(old="due.eq(word.exponent), word", new="due.eq(1), word"),

@@ -189,7 +189,7 @@ def _order_of(chip: Chip, clock_hz: int) -> Proof:
     start = 2 * _REFRESHES * chip.cycles(clock_hz).rfc
     return Proof(
         name=f"sdram-order-{_name(chip, clock_hz)}",
-        says="Sequencer: an access opens its row, uses it and closes it, with pages of "
+        says="Sequencer: an access opens its row, uses it and closes it, pages of "
         f"{short.page_words}, {_at(chip, clock_hz)}",
         module=_MODULE,
         contract=lambda code: _order(code, short, clock_hz),
@@ -226,7 +226,7 @@ PROOFS = (
     *(_order_of(chip, clock_hz) for chip in CHIPS for clock_hz in _CLOCKS),
     Proof(
         name="sdram-start",
-        says="Sequencer: power-up, precharge, 8 refreshes and the mode, before all else, with a "
+        says="Sequencer: power-up, precharge, 8 refreshes and the mode come first, with a "
         "power-up of 20 cycles",
         module=_MODULE,
         contract=lambda code: _start(code, _SOON_AWAKE, _CLOCKS[0]),

@@ -127,7 +127,7 @@ PROOFS = (
     ),
     Proof(
         name="credit",
-        says="Credit for 3 items on 2 ways back: room is there exactly while fewer are owed",
+        says="Credit for 3 items, returned on 2 ports: room exactly while fewer are in flight",
         module="lbq_hw.core.stream.credit",
         contract=lambda code: _credit(code, 3, 2),
         bug=Bug(old="left = left - back", new="left = left - self.returned[0]"),
@@ -136,7 +136,7 @@ PROOFS = (
     ),
     Proof(
         name="stages",
-        says="places of a pipeline: order, nothing is lost while one waits",
+        says="stages of a pipeline: order, and nothing is lost in a stall",
         module="lbq_hw.core.stream.stage",
         contract=_staged,
         bug=Bug(old="~following.valid | following.free", new="following.free"),

@@ -104,7 +104,7 @@ def _has_step(layer: Any, position: dict[str, Any]) -> Any:
 PROOFS = (
     Proof(
         name="loops",
-        says="Loops of a layer of up to 2 in each: every step in its order, 4 positions",
+        says="Loops of a layer, up to 2 rounds each: every step in order, 4 positions",
         module="lbq_hw.core.walk.loops",
         contract=_visited,
         bug=Bug(old="(at.wy == 0) | (at.y == 0)", new="at.wy == 0"),

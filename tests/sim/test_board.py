@@ -223,7 +223,7 @@ def test_the_walk_of_first_light_ends_with_all_logits_equal(
     assert (rate["equal"], rate["repeated_frames"], rate["rates"]) == (True, 0, {})
     # 2 KB each way per KB of words, and the frames around them: not more than the line carries.
     assert BAUD / 10 / 2 < rate["bytes_per_second"] < BAUD / 10
-    assert report.read_text("utf-8").startswith("# First light of sim\n")
+    assert report.read_text("utf-8").startswith("# Bring-up of sim\n")
 
 
 def test_the_core_is_brought_to_the_highest_rate_that_works(

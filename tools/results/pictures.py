@@ -9,10 +9,20 @@ from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
 
 from lbq_hw.train.figures import STYLE
 
-_CLOSE = 20.0  # millions: a dot that is closer to the previous one has its name below
+# Offset in points from a dot to its name, and the name's alignment there: best first.
+_SPOTS = (
+    ((0, 5), "center", "bottom"),
+    ((0, -5), "center", "top"),
+    ((6, 0), "left", "center"),
+    ((-6, 0), "right", "center"),
+    ((4, 8), "left", "bottom"),
+    ((-4, -8), "right", "top"),
+)
 MARKS = {"paper": ("*", "#333333", 90), "ours": ("o", None, 34)}
 
 
@@ -21,6 +31,7 @@ def draw_additions(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str)
     of one group that differ in the weight of events are joined.
     """
     with _figure(path, note, size=(8.4, 4.6)) as axes:
+        names: list[Annotation] = []
         for group in dict.fromkeys(fact["group"] for fact in facts):
             mark, color, size = MARKS.get(group, MARKS["ours"])
             same = sorted((f for f in facts if f["group"] == group), key=lambda f: f["acs"])
@@ -29,16 +40,13 @@ def draw_additions(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str)
             shade = dots.get_facecolor()[0]
             if "events" in group and "fewer" not in group:
                 axes.plot(xs, ys, color=shade, linewidth=0.8, alpha=0.6)
-            where = "left" if group == "paper" else "center"
-            low, before = group in ("paper", "ours, 4 bit, events in the loss"), 0.0
             for x, y, fact in zip(xs, ys, same, strict=True):
                 axes.vlines(x, fact["least"], fact["most"], color=shade, linewidth=1.2)
-                below = low or x - before < _CLOSE
-                place = {"xytext": (0, -11 if below else 5), "textcoords": "offset points"}
-                axes.annotate(fact["name"], (x, y), fontsize=7, ha=where, color=shade, **place)
-                before = x
+                names.append(_named(axes, fact["name"], (x, y), shade))
         axes.set(xlabel="bit-sparse additions per image, millions", ylabel="accuracy, %")
         axes.legend(frameon=False, fontsize=8, loc="lower center")
+        axes.figure.draw_without_rendering()  # the layout moves the dots
+        _separate(names)
 
 
 def draw_activity(facts: Sequence[Mapping[str, Any]], path: Path, *, note: str) -> None:
@@ -71,6 +79,29 @@ def draw_surrogates(facts: Mapping[str, Any], path: Path, *, note: str) -> None:
                 axes.plot(facts["u"], slopes, linewidth=1.2, label=name)
         axes.set(xlabel="membrane U / step", ylabel="surrogate of d out / dU", ylim=(0, 1.08))
         axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+
+
+def _named(axes: Any, name: str, dot: tuple[float, float], color: Any) -> Annotation:
+    return axes.annotate(
+        name, dot, xytext=(0, 0), textcoords="offset points", fontsize=7, color=color
+    )
+
+
+def _separate(names: Sequence[Annotation]) -> None:
+    """Put each name at the first spot where it overlaps no dot and no other name; at the last spot
+    if there is none.
+    """
+    taken: list[Any] = []
+    for name in names:
+        assert name.axes is not None
+        x, y = name.axes.transData.transform(name.xy)
+        taken.append(Bbox.from_bounds(x - 4, y - 4, 8, 8))
+    for name in filter(Annotation.get_text, names):
+        for offset, across, along in _SPOTS:
+            name.set(position=offset, horizontalalignment=across, verticalalignment=along)
+            if not any(name.get_window_extent().overlaps(other) for other in taken):
+                break
+        taken.append(name.get_window_extent())
 
 
 @contextmanager

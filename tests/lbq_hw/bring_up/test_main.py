@@ -150,7 +150,7 @@ def test_the_report_has_what_was_shown_and_everything_as_json(
     shown = capsys.readouterr().out.splitlines()
     assert shown[-1] == "For a bug report: mine.md"
     page = (tmp_path / "mine.md").read_text("utf-8")
-    assert page.startswith("# First light of icebreaker\n\n```\nlbq-hw ")
+    assert page.startswith("# Bring-up of icebreaker\n\n```\nlbq-hw ")
     assert "\n".join(shown[:-1]) in page
     (block,) = re.findall(r"^```json\n(.*?)^```$", page, re.M | re.S)
     facts = json.loads(block)
