@@ -1,6 +1,7 @@
 #!/bin/sh
 # Made by python -m tools.results; $DATA/NAME holds the dataset NAME.
 set -e
+python -m train --config cifar100-resnet20-t2-sam --set train.seed=1 --data $DATA/cifar100 --out runs/cifar100-t2-sam-seed1
 python -m train --config cifar100-resnet20-t2-sam --data $DATA/cifar100 --out runs/cifar100-t2-sam
 python -m train --config fsdd --data $DATA/fsdd --out runs/fsdd-seed0
 python -m train --config fsdd --set train.seed=1 --data $DATA/fsdd --out runs/fsdd-seed1
@@ -53,6 +54,9 @@ python -m train --config cifar10-resnet20-4bit --set train.init=cifar10-resnet20
 python -m train --config cifar10-resnet20-t2-fast --set train.epochs=60 --set train.lr=0.01 --set train.warmup_epochs=1.0 --set train.ema=0.999 --set train.weight_bits=4 --set train.fuse=false --set train.init=runs/t2 --data $DATA/cifar10 --out runs/t2-4bit
 python -m train --config cifar10-resnet20-t2 --set train.epochs=60 --set train.batch=256 --set train.lr=0.01 --set train.warmup_epochs=2.0 --set train.ema=0.999 --set train.compile=reduce-overhead --set train.fuse=true --set train.init=cifar10-resnet20 --data $DATA/cifar10 --out runs/t2-60more
 python -m train --config cifar10-resnet20-t4 --set train.epochs=60 --set train.batch=256 --set train.lr=0.01 --set train.warmup_epochs=2.0 --set train.ema=0.999 --set train.compile=reduce-overhead --set train.fuse=true --set train.init=cifar10-resnet20 --data $DATA/cifar10 --out runs/t4
+python -m tools.results docs/results/runs --collect runs/cifar100-t2-sam-seed1
+python -m train.export runs/cifar100-t2-sam-seed1 --out cifar100-t2-sam-seed1.lbq
+python -m train.measure cifar100-t2-sam-seed1.lbq --data $DATA/cifar100 --run runs/cifar100-t2-sam-seed1 --compare-golden 50 --out docs/results/measured/cifar100-t2-sam-seed1.json
 python -m tools.results docs/results/runs --collect runs/cifar100-t2-sam
 python -m train.export runs/cifar100-t2-sam --out cifar100-t2-sam.lbq
 python -m train.measure cifar100-t2-sam.lbq --data $DATA/cifar100 --run runs/cifar100-t2-sam --compare-golden 50 --out docs/results/measured/cifar100-t2-sam.json
