@@ -215,19 +215,13 @@ def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[
     """Pads in use by their pins.
 
     Several settings of a pad share bits, and several standards have the same bits. The standard
-    that the router named must be one of the standards that the bits can mean.
+    and the pull that the router named must be among those that the bits can mean.
     """
     pins = {}
     for pin, (row, column, pad) in device.pads(package).items():
         tiles = list(_around(row, column, device))
         kinds = _meanings(frames, config, tiles, f"PIO{pad}.BASE_TYPE", device)
-        named = {
-            value
-            for tile in tiles
-            if tile in config.tiles
-            for name, value in config.tiles[tile].enums
-            if name == f"PIO{pad}.BASE_TYPE"
-        } or {"NONE"}
+        named = _named(config, tiles, f"PIO{pad}.BASE_TYPE") or {"NONE"}
         value = named.pop()
         kind = _TYPE.fullmatch(value)
         known = value in kinds if kind is None else _possible(frames, tiles, pad, value, device)
@@ -235,9 +229,21 @@ def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[
             raise BitsError(f"pin {pin} of the bitstream is not of the kind that the router wrote")
         if kind is not None:
             pulls = _meanings(frames, config, tiles, f"PIO{pad}.PULLMODE", device)
+            pulls = pulls & _named(config, tiles, f"PIO{pad}.PULLMODE") or pulls
             way = kind[1].replace("BIDIR", "INOUT")
             pins[pin] = _function(way, kind[2], "/".join(sorted(pulls)))
     return pins
+
+
+def _named(config: Config, tiles: Sequence[str], name: str) -> set[str]:
+    """The values that the router wrote for an enum of a pad."""
+    return {
+        value
+        for tile in tiles
+        if tile in config.tiles
+        for written, value in config.tiles[tile].enums
+        if written == name
+    }
 
 
 def _possible(frames: Frames, tiles: Sequence[str], pad: str, value: str, device: Device) -> bool:

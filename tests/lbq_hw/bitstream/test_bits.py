@@ -214,6 +214,27 @@ def test_an_ecp5_pad_whose_drive_is_laid_over_its_kind_is_read(
     assert pins["C20"] == "inout (LVCMOS33, pull none)"
 
 
+def test_four_ecp5_pads_of_one_tile_are_read(golden: Callable[[str], Files]) -> None:
+    """Data pins of an ULX3S's SDRAM that share a tile, and bits of their pulls."""
+    given = {"HYSTERESIS": "ON", "SLEWRATE": "FAST", "PULLMODE": "NONE", "DRIVE": "4"}
+    kinds = {pad: (f"PIO{pad}.BASE_TYPE", "BIDIR_LVCMOS33") for pad in "ABCD"}
+    enums = [
+        setting
+        for pad, kind in kinds.items()
+        for setting in (kind, *((f"PIO{pad}.{name}", value) for name, value in given.items()))
+    ]
+    pins = pins_with(
+        golden("ulx3s-12f"),
+        {
+            "MIB_R14C72:PICR0": [kinds["A"], kinds["B"]],
+            "MIB_R15C72:PICR1": enums,
+            "MIB_R16C72:PICR2": [kinds["C"], kinds["D"]],
+        },
+    )
+    assert pins["C20"] == "inout (LVCMOS33, pull none)"
+    assert not [function for function in pins.values() if "/" in function]
+
+
 def test_an_ecp5_pad_beside_an_unused_one_of_its_pair_is_read(
     golden: Callable[[str], Files],
 ) -> None:
