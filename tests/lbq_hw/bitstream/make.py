@@ -56,15 +56,21 @@ class Speaker(wiring.Component):
         return m
 
 
-def make(board: Board, folder: Path, *, clock_hz: int | None = None) -> None:
-    """Write what the steps from `rtl` to `pack` make, to a folder."""
+def make(
+    board: Board,
+    folder: Path,
+    *,
+    clock_hz: int | None = None,
+    system: wiring.Component | None = None,
+) -> None:
+    """Write what the steps from `rtl` to `pack` make of a system (a `Speaker`), to a folder."""
     os.environ.setdefault("AMARANTH_USE_YOSYS", "builtin")
     folder.mkdir(parents=True, exist_ok=True)
     family, clock_hz = families.of(board), clock_hz or board.target_hz
     setting = clocks.solve(board.pll, board.clock_hz, clock_hz)
     assert setting is not None
     (folder / "setting.json").write_text(json.dumps(vars(setting)), encoding="utf-8")
-    top = Top(board=board, system=Speaker(), setting=setting)
+    top = Top(board=board, system=system or Speaker(), setting=setting)
     plan = board.make_platform().prepare(top, "top", debug_verilog=True, emit_src=False)
     for made, name in (("top.debug.v", "top.v"), (f"top.{family.constraints}",) * 2):
         text = plan.files[made]
