@@ -24,12 +24,13 @@ from lbq_hw.file import load as load_network
 from lbq_hw.flow import commands
 from lbq_hw.flow.job import FlowError, Job
 from lbq_hw.tools import locate, logs, need
-from lbq_hw.tools.process import EndlessError, call, finish
+from lbq_hw.tools.process import GivenUpError, call, finish
 
 _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\n")
 _WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
 _PATIENCE = 180  # seconds; a placer that finds no place for a cell tries forever
 _ROUNDS = 100  # of a router: the builds that finished needed at most 65
+_HOPELESS = 0.95  # of the clock, before routing: the estimate was right within 2 %
 _LARGE = 4096  # words of a memory whose zeros take Yosys long to read
 _LONG, _BLOCK = 1024, 256  # words in one block: slow to read for Yosys, and fast to read
 
@@ -203,17 +204,24 @@ def place(job: Job, work: Path) -> str:
     full = job.config.external > 0
     first = first_seed(job)
     assert first is not None
-    for seed in range(first, first + options.tries):
+    last = first + options.tries - 1
+    for seed in range(first, last + 1):
         arguments = commands.place_arguments(job.board, clock_hz=job.clock_hz, seed=seed, full=full)
         log = job.log(f"place-seed{seed}")
         try:
             call(
                 need(family.placer.name), arguments,
                 folder=work, log=log, stopped=job.stopped, patience=_PATIENCE,
-                endless=lambda log: logs.rounds(log) > _ROUNDS,
+                give_up=lambda log, seed=seed: (
+                    logs.rounds(log) > _ROUNDS or (seed != last and bool(_hopeless(job, log)))
+                ),
             )  # fmt: skip
-        except EndlessError:
-            stuck.append(str(seed))
+        except GivenUpError:
+            estimate = _hopeless(job, log)
+            if estimate:
+                tried[str(seed)] = estimate
+            else:
+                stuck.append(str(seed))
             continue
         timing = logs.timing(logs.parse(_text(work / "place.json"), name="place.json"))
         fmax = tried[str(seed)] = min(clock.fmax_hz for clock in timing.clocks)
@@ -228,12 +236,20 @@ def place(job: Job, work: Path) -> str:
             f"seeds {', '.join(stuck)}: try another --seed or fewer --lanes"
         )
     best = max(tried.values()) / 1e6
+    worst = f"\nits critical path:\n{path}" if path else ""
     raise FlowError(
         f"the clock of {units.megahertz(job.clock_hz)} is missed with the seeds "
         f"{', '.join(tried)}; the best reaches {best:.1f} MHz: try --freq {int(best)} or fewer "
-        "--lanes\n"
-        f"its critical path:\n{path}"
+        f"--lanes{worst}"
     )
+
+
+def _hopeless(job: Job, log: Path) -> float | None:
+    """The frequency that is estimated before the long work of routing, if it misses the clock by
+    much.
+    """
+    estimate = logs.before_routing(log)
+    return estimate if estimate is not None and estimate < _HOPELESS * job.clock_hz else None
 
 
 def first_seed(job: Job) -> int | None:

@@ -20,6 +20,8 @@ _NO_ROOM = re.compile(
 _COUNTED = re.compile(r"\b\d+ warnings?, \d+ errors?\b")  # nextpnr's last line
 _ROUND = re.compile(rb"iter=(\d+) wires=")  # a round of nextpnr's second router
 _TAIL = 1 << 12
+_ROUTER = b"Running router2"
+_FREQUENCY = re.compile(rb"Max frequency for clock\s+'[^']+':\s+([\d.]+) MHz")
 
 
 # Lines of a netlist that do not affect place and route: the tool's version, source lines, and
@@ -141,6 +143,15 @@ def rounds(log: Path) -> int:
         file.seek(max(0, log.stat().st_size - _TAIL))
         found = _ROUND.findall(file.read())
     return int(found[-1]) if found else 0
+
+
+def before_routing(log: Path) -> float | None:
+    """The slowest clock's frequency as nextpnr estimates it when its second router begins, in Hz;
+    None before that, and with another router.
+    """
+    placed, began, _ = log.read_bytes().partition(_ROUTER)
+    found = [float(each) for each in _FREQUENCY.findall(placed)]
+    return 1e6 * min(found) if began and found else None
 
 
 def explanation(log: str) -> str | None:

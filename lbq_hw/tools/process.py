@@ -23,8 +23,8 @@ class ToolError(RuntimeError):
     """A tool failed; the message is a sentence, then the lines of its log that tell why."""
 
 
-class EndlessError(RuntimeError):
-    """A tool was ended because it made no progress."""
+class GivenUpError(RuntimeError):
+    """A tool was ended early: it made no progress, or its log told the caller to give up."""
 
 
 class StoppedError(RuntimeError):
@@ -39,12 +39,12 @@ def call(
     log: Path,
     stopped: Event | None = None,
     patience: float | None = None,
-    endless: Callable[[Path], bool] = lambda _log: False,
+    give_up: Callable[[Path], bool] = lambda _log: False,
 ) -> None:
     """Run a tool in `folder` and keep all that it prints in `log`.
 
     ToolError if it fails; OSError if it fails because the disk is full; StoppedError soon after
-    `stopped` is set. EndlessError if `endless` is true for its log, or if it prints nothing for
+    `stopped` is set. GivenUpError if `give_up` is true for its log, or if it prints nothing for
     `patience` seconds of CPU time and for `_MUCH` times the CPU time that it had used before. If
     the call ends early, also by an interrupt, the tool is ended too.
     """
@@ -61,7 +61,7 @@ def call(
         )
         try:
             silence = _Silence(process.pid, log, patience)
-            code = _wait(process, stopped or Event(), lambda: silence.too_long() or endless(log))
+            code = _wait(process, stopped or Event(), lambda: silence.too_long() or give_up(log))
         finally:
             _end(process)
     if code:
@@ -134,12 +134,12 @@ class _Silence:
         return computed - self._spoke > max(self._patience, _MUCH * self._spoke)
 
 
-def _wait(process: subprocess.Popen[bytes], stopped: Event, endless: Callable[[], bool]) -> int:
+def _wait(process: subprocess.Popen[bytes], stopped: Event, give_up: Callable[[], bool]) -> int:
     while not stopped.is_set():
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.wait(timeout=_POLL_SECONDS)
-        if endless():
-            raise EndlessError("it makes no progress")
+        if give_up():
+            raise GivenUpError("it was given up")
     raise StoppedError("a step beside this one failed")
 
 

@@ -227,7 +227,7 @@ def test_a_missing_tool_is_found_before_anything_runs(
     assert (code, lines) == (
         1,
         [
-            "error: packing for ECP5 needs ecppack, but ECPPACK=/nowhere/ecppack is no program: "
+            "error: packing for ECP5 needs ecppack, but ECPPACK=/nowhere/ecppack is not a program: "
             "pip install 'lbq-hw[hw]'"
         ],
     )

@@ -217,6 +217,25 @@ def test_a_seed_whose_router_makes_no_end_is_left_for_the_next(
     assert seeds == {"seed": 2, "seeds": {"2": 80.5e6}}
 
 
+def test_a_seed_that_will_miss_the_clock_by_much_is_not_routed(
+    tmp_path: Path, fakes: Fakes
+) -> None:
+    """Routing takes most of the time. The last seed is routed, for its critical path."""
+    fakes.fmax(seed1=400.0, seed2=79.0, seed3=80.5, seed5=400.0, seed6=61.0)
+    fakes.estimate(seed1=75.9, seed2=76.1, seed5=60.0, seed6=60.0)
+    build(tmp_path)
+    seeds = Job(Options(model=zoo.find("digits")), BOARD, tmp_path).json("seeds.json")
+    assert seeds == {"seed": 3, "seeds": {"1": 75.9e6, "2": 79e6, "3": 80.5e6}}
+    with pytest.raises(FlowError) as error:
+        build(tmp_path, seed=5, tries=2)
+    lines = str(error.value).splitlines()
+    assert lines[0] == (
+        "the clock of 80 MHz is missed with the seeds 5, 6; the best reaches 61.0 MHz: try --freq "
+        "61 or fewer --lanes"
+    )
+    assert lines[1:2] == ["its critical path:"]
+
+
 def test_a_core_that_was_built_begins_with_the_seed_that_met_its_clock(
     tmp_path: Path, fakes: Fakes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
