@@ -47,7 +47,7 @@ def test_a_bench_without_an_end_is_killed_at_its_limit(
     (tmp_path / "endless.py").write_text(textwrap.dedent(bench))
     monkeypatch.syspath_prepend(tmp_path)
     design = compile_design("module top; endmodule", top="top", cache=tmp_path)
-    with pytest.raises(SimulatorError, match=r"^icarus did not end endless within 4 s$"):
+    with pytest.raises(SimulatorError, match=r"^icarus did not finish endless within 4 s$"):
         simulate(design, "endless", limit=4)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "process").read_text()), 0)
@@ -64,7 +64,7 @@ def test_a_core_that_does_not_answer_is_ended_at_its_limit(
     np.save(tmp_path / "images.npy", images)
     arguments = ["--model", str(tmp_path / "net.lbq"), "--raw", str(tmp_path / "images.npy")]
     assert main([*arguments, "--simulator", "icarus", "--limit", "3"]) == 2
-    told = "error: icarus did not end lbq_hw.sim.benches.server within 3 s\n"
+    told = "error: icarus did not finish lbq_hw.sim.benches.server within 3 s\n"
     assert capsys.readouterr().err == told
 
 
@@ -79,7 +79,7 @@ def test_commands_for_a_core_that_was_ended_are_dropped(tmp_path: Path) -> None:
                 core.write(0, [0])
 
     with pytest.raises(
-        SimulatorError, match=r"^icarus did not end lbq_hw\.sim\.benches\.server within 3 s$"
+        SimulatorError, match=r"^icarus did not finish lbq_hw\.sim\.benches\.server within 3 s$"
     ):
         go_on()
 
@@ -109,7 +109,11 @@ def test_a_core_that_does_not_answer_is_ended_by_an_error_of_the_host(
 @pytest.mark.parametrize(
     ("limit", "said", "told"),
     [
-        ("0.01", ["lanes, not run: icarus did not end lbq_hw.sim.benches.lanes within 0.01 s"], ""),
+        (
+            "0.01",
+            ["lanes, not run: icarus did not finish lbq_hw.sim.benches.lanes within 0.01 s"],
+            "",
+        ),
         ("0", [], "error: limit must be a positive number of seconds, not 0.0\n"),
     ],
 )

@@ -27,7 +27,9 @@ class Bug:
 
 
 BUGS = {
-    "any CRC is right": Bug(right=r"= wrong \| comes;", wrong="= comes;", finds="wrong_writes"),
+    "any CRC is right": Bug(
+        right=r"= wrong \| frame_arrives;", wrong="= frame_arrives;", finds="wrong_writes"
+    ),
     "a repeated write is executed again": Bug(
         right=r"& fresh;", wrong="& accepted;", finds="wrong_writes"
     ),

@@ -75,7 +75,7 @@ def test_partial_sums_that_leave_their_bits_are_noticed() -> None:
     narrow = config.with_(partial_bits=7)
     items = list(tape.decode(config, program.tape))
     program = with_items(replace(program, config=narrow), items)
-    with pytest.raises(OverflowError, match=r"^a partial sum leaves its 7 bits$"):
+    with pytest.raises(OverflowError, match=r"^a partial sum overflows its 7 bits$"):
         interpreter.run(program, random_images(network, 1)[0])
 
 

@@ -132,7 +132,7 @@ def test_weights_are_copied_unless_nobody_can_change_them() -> None:
         ),
         (
             lambda: network(hidden(paths=(conv(shape=(2, 5, 3, 3)),)), readout()),
-            "layer 'hidden': weight from 'input' wants 5 channels, the source has 1",
+            "layer 'hidden': weight from 'input' needs 5 channels, the source has 1",
         ),
         (
             lambda: network(hidden(paths=(conv(),)), readout()),
@@ -142,7 +142,7 @@ def test_weights_are_copied_unless_nobody_can_change_them() -> None:
             lambda: network(
                 hidden(paths=(Path(source=INPUT, weight=np.array([1, 1])),)), readout()
             ),
-            "layer 'hidden': identity from 'input' wants 2 channels, the source has 1",
+            "layer 'hidden': identity from 'input' needs 2 channels, the source has 1",
         ),
         (
             lambda: network(weight_bits=2, layers=(hidden(paths=(heavy(),)), readout())),
