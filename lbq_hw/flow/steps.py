@@ -30,7 +30,7 @@ _ZEROS = re.compile(r"  initial begin\n(?:    \S+\[\d+\] = \d+'[hd]0+;\n)+  end\
 _WORDS = re.compile(r"  initial begin\n((?:    \S+\[\d+\] = \d+'[hd]\w+;\n)+)  end\n")
 _PATIENCE = 180  # seconds; a placer that finds no place for a cell tries forever
 _ROUNDS = 100  # of a router: the builds that finished needed at most 65
-_HOPELESS = 0.95  # of the clock, before routing: the estimate was right within 2 %
+_HOPELESS = 0.95  # of the clock, before routing: the estimate was at most 3 % too low
 _LARGE = 4096  # words of a memory whose zeros take Yosys long to read
 _LONG, _BLOCK = 1024, 256  # words in one block: slow to read for Yosys, and fast to read
 

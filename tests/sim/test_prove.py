@@ -380,7 +380,7 @@ def test_a_flip_flop_that_starts_otherwise_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BitsError) as caught:
         ecp5_structure.compare(top, files.packed, files.placed)
     assert str(caught.value) == (
-        f"the flip-flop {name!r} has not {slice_}.REG{half}.REGSET = {start}"
+        f"the flip-flop {name!r} lacks {slice_}.REG{half}.REGSET = {start}"
     )
 
 
