@@ -259,7 +259,7 @@ def _arrays(chooser: Chooser, training: bool, folder: Path) -> Case:
         shape = (a, b, c) if other == "nchw" else (c, a, b)
         case.parts = {key: (value[0][:0], value[1]) for key, value in case.parts.items()}
     if not training and shape != (1, 8, 8):
-        reasons.append(f"the model takes images of shape (1, 8, 8), those of {path} are {shape}")
+        reasons.append(f"the model takes images of shape (1, 8, 8), {path} has {shape}")
     if kinds == "short" or layout == "last":
         given = count - 1 if kinds == "short" else count
         here = 8 if layout == "last" else count

@@ -7,7 +7,6 @@ import json
 import os
 import random
 import re
-import resource
 import subprocess
 import sys
 import time
@@ -437,6 +436,19 @@ def sparse(path: Path, size: int) -> Path:
     return path
 
 
+# A process that is started begins with the peak memory of the process that starts it, so a small
+# process starts the command.
+_MEASURED = f"""
+import json, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_DATA, ({MEMORY}, {MEMORY}))
+code = subprocess.call(sys.argv[2:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+with open(sys.argv[1], "w") as file:
+    json.dump([used.ru_utime + used.ru_stime, used.ru_maxrss * 1024], file)
+sys.exit(code)
+"""
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [
@@ -468,24 +480,22 @@ def test_a_real_command_refuses_within_time_and_memory(
     arguments += {"lbq_hw.host": ["--port", "/nowhere"], "lbq_hw.build": ["--board", "sim"]}.get(
         module, []
     )
-    process = subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+    used = tmp_path / "used.json"
+    process = subprocess.run(
+        [sys.executable, "-c", _MEASURED, str(used), sys.executable, "-m", module, *arguments],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY)),
+        text=True,
+        check=False,
     )
-    assert process.stdout is not None
-    text = process.stdout.read().decode()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    process.stdout.close()
     assert process.returncode == 2
-    assert text.count("\n") == 1
-    assert "net.lbq" in text
+    assert process.stdout.count("\n") == 1
+    assert "net.lbq" in process.stdout
     if name in INVALID:
-        assert INVALID[name].reason in text
-    assert used.ru_utime + used.ru_stime < SECONDS
-    assert used.ru_maxrss * 1024 < MEMORY
+        assert INVALID[name].reason in process.stdout
+    seconds, memory = json.loads(used.read_text(encoding="utf-8"))
+    assert seconds < SECONDS
+    assert memory < MEMORY
     assert not (tmp_path / "build").exists()

@@ -70,7 +70,7 @@ def test_a_run_of_other_classes_gives_all_weights_but_those_of_its_readout(tmp_p
     assert bool(found["fc.weight"].count_nonzero())
     others = [name for name in source if not name.startswith("fc.")]
     assert all(torch.equal(found[name], source[name]) for name in others)
-    told = f"train.init = '{tmp_path}' has other classes: its layer fc is left out"
+    told = f"train.init = '{tmp_path}' has other classes: its layer fc is not loaded"
     assert told in " ".join("".join(capsys.readouterr()).split())
     message = f"train.init = '{tmp_path}' holds another network than this configuration's"
     with pytest.raises(CheckpointError, match=f"^{re.escape(message)}$"):
