@@ -229,7 +229,7 @@ def _pins(frames: Frames, config: Config, device: Device, package: str) -> dict[
             raise BitsError(f"pin {pin} of the bitstream is not of the kind that the router wrote")
         if kind is not None:
             pulls = _meanings(frames, config, tiles, f"PIO{pad}.PULLMODE", device)
-            pulls = pulls & _named(config, tiles, f"PIO{pad}.PULLMODE") or pulls
+            pulls = (pulls & _named(config, tiles, f"PIO{pad}.PULLMODE")) or pulls
             way = kind[1].replace("BIDIR", "INOUT")
             pins[pin] = _function(way, kind[2], "/".join(sorted(pulls)))
     return pins
