@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from lbq_hw import bitstream, boards, families, file, package
+from lbq_hw import bitstream, boards, file, package
 from lbq_hw.bitstream import Chip, Files
 from lbq_hw.boards import Board
 from lbq_hw.commands import ending
@@ -227,14 +227,7 @@ def main(argv: list[str] | None = None) -> int:
     try:
         packed = package.read(str(args.build / "package"))
         board = boards.find(args.board or packed.board)
-        family = families.of(board)
-        files = Files(
-            constraints=args.build / f"top.{family.constraints}",
-            netlist=args.build / "netlist.json",
-            placed=args.build / f"placed.{family.placed}",
-            packed=args.build / f"top.{family.bitstream}",
-            routed=args.build / family.routed if family.routed else None,
-        )
+        files = bitstream.files(args.build, board)
         raw = args.raw or args.build / "images.npy"
         facts = prove(files, board, packed, raw=raw, images=args.images, seeds=args.seeds)
     except (ValueError, OSError, SimulatorError, bitstream.BitsError) as error:

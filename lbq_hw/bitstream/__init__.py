@@ -27,7 +27,8 @@ from lbq_hw.boards.clocks import Setting
 from lbq_hw.families import FamilyError
 
 __all__ = [
-    "BitsError", "Chip", "Decoded", "Files", "MissingError", "UndecodedError", "check", "netlist",
+    "BitsError", "Chip", "Decoded", "Files", "MissingError", "UndecodedError", "check", "files",
+    "netlist",
 ]  # fmt: skip
 
 
@@ -37,6 +38,18 @@ class Decoder(Protocol):
     def decode(self, files: Files, board: Board) -> Decoded: ...
 
     def asked(self, files: Files, board: Board, setting: Setting | None) -> Asked: ...
+
+
+def files(folder: Path, board: Board) -> Files:
+    """The files that the steps of a build leave in a folder."""
+    family = families.of(board)
+    return Files(
+        constraints=folder / f"top.{family.constraints}",
+        netlist=folder / "netlist.json",
+        placed=folder / f"placed.{family.placed}",
+        packed=folder / f"top.{family.bitstream}",
+        routed=folder / family.routed if family.routed else None,
+    )
 
 
 def netlist(files: Files, board: Board, folder: Path) -> Chip:

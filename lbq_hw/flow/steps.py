@@ -280,13 +280,7 @@ def pack(job: Job, work: Path) -> str:
 
 def bits(job: Job, work: Path) -> str:
     """Decode the bitstream and compare it with the routed design and the board's constraints."""
-    family = families.of(job.board)
-    files = bitstream.Files(
-        constraints=job.folder / f"top.{family.constraints}",
-        netlist=job.folder / "netlist.json",
-        placed=job.folder / f"placed.{family.placed}",
-        packed=job.folder / f"top.{family.bitstream}",
-    )
+    files = bitstream.files(job.folder, job.board)
     setting = clocks.solve(job.board.pll, job.board.clock_hz, job.clock_hz)
     try:
         facts = bitstream.check(files, job.board, setting)

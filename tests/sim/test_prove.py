@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lbq_hw import bitstream, boards, families
+from lbq_hw import bitstream, boards
 from lbq_hw.bitstream import BitsError, Files, MissingError, ecp5_structure
 from lbq_hw.bitstream.base import look_up
 from lbq_hw.sim import prove
@@ -65,14 +65,7 @@ def test_a_netlist_says_what_its_block_ram_holds(name: str, tmp_path: Path) -> N
     with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
         archive.extractall(tmp_path, filter="data")
     board = boards.find(name)
-    family = families.of(board)
-    files = Files(
-        constraints=tmp_path / f"top.{family.constraints}",
-        netlist=tmp_path / "netlist.json",
-        placed=tmp_path / f"placed.{family.placed}",
-        packed=tmp_path / f"top.{family.bitstream}",
-        routed=tmp_path / "routed.json",
-    )
+    files = bitstream.files(tmp_path, board)
     chip = bitstream.netlist(files, board, tmp_path).verilog
     bench = f"""
 module bench;
@@ -264,17 +257,12 @@ def test_a_routed_netlist_of_other_bits_is_refused(tmp_path: Path) -> None:
     )
     cell["parameters"]["INITVAL"] = "0" * 16
     (tmp_path / "routed.json").write_text(json.dumps(routed), encoding="utf-8")
-    files = Files(
-        constraints=tmp_path / "top.lpf",
-        netlist=tmp_path / "netlist.json",
-        placed=tmp_path / "placed.config",
-        packed=tmp_path / "top.bit",
-        routed=tmp_path / "routed.json",
-    )
+    board = boards.find("ulx3s-12f")
+    files = bitstream.files(tmp_path, board)
     x, y, bel = cell["attributes"]["NEXTPNR_BEL"].split("/")
     sentence = f"the LUT {name!r} is not in the bits at R{y[1:]}C{x[1:]}:PLC2, {bel}"
     with pytest.raises(BitsError) as caught:
-        bitstream.netlist(files, boards.find("ulx3s-12f"), tmp_path)
+        bitstream.netlist(files, board, tmp_path)
     assert str(caught.value) == sentence
 
 
@@ -282,14 +270,8 @@ def golden_ulx3s(folder: Path) -> tuple[Files, dict[str, Any]]:
     """The files of a small design, and its routed netlist."""
     with tarfile.open(GOLDEN / "ulx3s-12f.tar.xz") as archive:
         archive.extractall(folder, filter="data")
+    files = bitstream.files(folder, boards.find("ulx3s-12f"))
     routed = folder / "routed.json"
-    files = Files(
-        constraints=folder / "top.lpf",
-        netlist=folder / "netlist.json",
-        placed=folder / "placed.config",
-        packed=folder / "top.bit",
-        routed=routed,
-    )
     return files, json.loads(routed.read_text(encoding="utf-8"))["modules"]["top"]
 
 
@@ -429,13 +411,8 @@ def test_a_cell_without_a_model_is_named(tmp_path: Path) -> None:
     text = (tmp_path / "routed.json").read_text(encoding="utf-8")
     routed = tmp_path / "routed.json"
     routed.write_text(text.replace('"EHXPLLL"', '"OSCG"'), encoding="utf-8")
-    files = Files(
-        constraints=tmp_path / "top.lpf",
-        netlist=tmp_path / "netlist.json",
-        placed=tmp_path / "placed.config",
-        packed=tmp_path / "top.bit",
-        routed=routed,
-    )
+    board = boards.find("ulx3s-12f")
+    files = bitstream.files(tmp_path, board)
     message = "^the cell OSCG of the routed design has no model yet$"
     with pytest.raises(MissingError, match=message):
-        bitstream.netlist(files, boards.find("ulx3s-12f"), tmp_path)
+        bitstream.netlist(files, board, tmp_path)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lbq_hw import bitstream, boards, families
+from lbq_hw import bitstream, boards
 from lbq_hw.bitstream import (
     BitsError,
     Files,
@@ -40,13 +40,7 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Files]:
         if not folder.is_dir():
             with tarfile.open(HERE / f"{name}.tar.xz") as archive:
                 archive.extractall(folder, filter="data")
-        family = families.of(boards.find(name))
-        return Files(
-            constraints=folder / f"top.{family.constraints}",
-            netlist=folder / "netlist.json",
-            placed=folder / f"placed.{family.placed}",
-            packed=folder / f"top.{family.bitstream}",
-        )
+        return bitstream.files(folder, boards.find(name))
 
     return unpack
 

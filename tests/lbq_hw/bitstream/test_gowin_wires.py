@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lbq_hw import bitstream, boards
-from lbq_hw.bitstream import BitsError, Files, gowin
+from lbq_hw.bitstream import BitsError, gowin
 from lbq_hw.bitstream.gowin_wires import Wires
 
 GOLDEN = Path(__file__).parent / "tang-nano-9k.tar.xz"
@@ -49,14 +49,8 @@ def test_a_wire_that_leads_to_nothing_is_an_error_and_no_constant(
 ) -> None:
     with tarfile.open(GOLDEN) as archive:
         archive.extractall(tmp_path, filter="data")
-    files = Files(
-        constraints=tmp_path / "top.cst",
-        netlist=tmp_path / "netlist.json",
-        placed=tmp_path / "placed.json",
-        packed=tmp_path / "top.fs",
-        routed=None,
-    )
     board = boards.find("tang-nano-9k")
+    files = bitstream.files(tmp_path, board)
     whole = Wires.joined.func
     assert bitstream.netlist(files, board, tmp_path).verilog.startswith("module chip")
     monkeypatch.setattr(

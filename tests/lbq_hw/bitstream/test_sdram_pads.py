@@ -10,8 +10,7 @@ from amaranth import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from lbq_hw import bitstream, boards, families
-from lbq_hw.bitstream import Files
+from lbq_hw import bitstream, boards
 from lbq_hw.boards.clocks import Setting
 from lbq_hw.chips import Chip
 from lbq_hw.core.external.pins import PinBus
@@ -45,15 +44,8 @@ class Counter(wiring.Component):
 def test_pads_of_the_sdram_are_as_asked(name: str, tmp_path: Path) -> None:
     board = boards.find(name)
     assert board.chip is not None
-    family = families.of(board)
     make(board, tmp_path, system=Counter(board.chip))
-    files = Files(
-        constraints=tmp_path / f"top.{family.constraints}",
-        netlist=tmp_path / "netlist.json",
-        placed=tmp_path / f"placed.{family.placed}",
-        packed=tmp_path / f"top.{family.bitstream}",
-    )
     setting = Setting(**json.loads((tmp_path / "setting.json").read_text(encoding="utf-8")))
-    found = bitstream.check(files, board, setting)
+    found = bitstream.check(bitstream.files(tmp_path, board), board, setting)
     # chip's data and address pins, clock, chip select, three commands, enable; line and clock
     assert len(found["pins"]) >= board.chip.data_bits + board.chip.pin_bits + 4
