@@ -25,7 +25,8 @@ ATTEMPTS = 6
 QUICK = 0.25  # seconds to wait for an answer while trying a rate that may not work
 GREETINGS = 2  # attempts to begin a session before the core is brought back to its first rate
 WINDOW = 8
-STREAM = 96  # requests of a stream in flight, below the 128 that sequence numbers can tell apart
+HALF = 128  # sequence numbers that can be told apart from those of earlier requests
+STREAM = 96  # requests of a stream in flight, below `HALF`
 SHORT = 16  # words: a shorter frame could be complete before the previous one is answered
 SLOW = 2400  # baud: a zero byte at this rate is a break for a core at any higher rate
 PAUSE = 0.05  # seconds after which this zero byte has been sent, whatever the bridge
@@ -293,8 +294,7 @@ class SerialTransport:
         rate = self._port.baudrate
         with contextlib.suppress(SilenceError, ValueError), self.hurried():  # no such rate, or core
             self._set_port(baud)
-            self._send(bytes((link.FLAG,)))
-            self._exchange([Request(sequence=self._next(), command=Command.SYNC)])
+            self._greet()
             return True
         self._set_port(rate)
         self._replies = Replies()
@@ -302,13 +302,22 @@ class SerialTransport:
 
     def _begin(self) -> None:
         """Begin a session, with a break first if necessary."""
-        sync = Request(sequence=self._next(), command=Command.SYNC)
-        self._send(bytes((link.FLAG,)))  # ends a frame that an earlier host may have begun
         try:
-            self._exchange([sync], attempts=GREETINGS)
+            self._greet(GREETINGS)
         except SilenceError:
             self._break()
-            self._exchange([sync])
+            self._greet()
+
+    def _greet(self, attempts: int | None = None) -> None:
+        """Restart the sequence numbers, twice, with numbers that are half of all numbers apart.
+        Late answers to an earlier host have fewer consecutive numbers, so at most one of the two
+        answers can be such an answer.
+        """
+        self._send(bytes((link.FLAG,)))  # ends a frame that an earlier host may have begun
+        for _ in range(2):
+            self._sequence = (self._sequence + HALF) % 256
+            sync = Request(sequence=self._sequence, command=Command.SYNC)
+            self._exchange([sync], attempts=attempts)
 
     def _break(self) -> None:
         """Hold the line low for longer than a byte."""

@@ -11,11 +11,11 @@ import pytest
 import serial
 from link_model import Model
 
-from lbq_hw.host.frames import Request
-from lbq_hw.host.line import ATTEMPTS, PAUSE, SLOW, Asked, LinkError, SerialTransport
+from lbq_hw.host.frames import Request, wrap
+from lbq_hw.host.line import ATTEMPTS, PAUSE, SLOW, STREAM, Asked, LinkError, SerialTransport
 from lbq_hw.host.transport import DeviceError
 from lbq_hw.isa import regions
-from lbq_hw.isa.link import Command
+from lbq_hw.isa.link import FLAG, Command, Status
 
 Noise = Callable[[bytes], bytes]
 
@@ -235,6 +235,28 @@ def test_a_core_that_was_reset_is_told() -> None:
         line.read(0, 1)
 
 
+class Left(Wire):
+    """A host went away: answers to it still come, and the core has no room for the first frame."""
+
+    def __init__(self, first: int) -> None:
+        super().__init__()
+        answers = (bytes(((first + i) % 256, Status.OK)) for i in range(STREAM))
+        self.waiting = b"".join(map(wrap, answers))
+        self.full = True
+
+    def write(self, data: bytes) -> int:
+        if self.full and data != bytes((FLAG,)):
+            self.full = False
+            return len(data)
+        return super().write(data)
+
+
+@pytest.mark.parametrize("first", range(0, 256, 16))
+def test_an_answer_to_an_earlier_host_does_not_begin_a_session(first: int) -> None:
+    line = SerialTransport(Left(first), timeout=0.002, sequence=0)
+    assert line.read(0x80000000, 2) == [0x80000000, 0x80000001]
+
+
 def test_an_unplugged_cable_is_told() -> None:
     line = opened(wire := Wire())
 
@@ -327,8 +349,8 @@ def test_a_core_that_answers_is_asked_once_and_gets_no_break(
     with SerialTransport.open("any", baud=Wire.RESET, timeout=0.002) as line:
         assert line.read(3, 2) == [3, 4]
         assert line.repeats == 0
-    # A flag, a SYNC and a READ, in which nothing may be escaped but the number and the CRC.
-    assert len(bridge.model.accepted) == 2
+    # A flag, two SYNCs and a READ, in which nothing may be escaped but the numbers and the CRCs.
+    assert len(bridge.model.accepted) == 3
     assert bridge.breaks == 0
     assert bridge.closed
 
