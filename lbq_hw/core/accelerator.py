@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from amaranth import Module, Signal
-from amaranth.lib import memory, wiring
+from amaranth import Module, Signal, signed
+from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out, connect
+from amaranth.utils import ceil_log2
 
 from lbq_hw import isa
 from lbq_hw.config import CoreConfig
@@ -13,7 +14,8 @@ from lbq_hw.core.external.host_memory_port import HostMemoryPort
 from lbq_hw.core.external.tape_port import TapePort
 from lbq_hw.core.external.tape_runner import TapeRunner
 from lbq_hw.core.fabric.hints import small_memory
-from lbq_hw.core.fabric.registers import delayed
+from lbq_hw.core.fabric.registers import copies, delayed
+from lbq_hw.core.fabric.sharing import SPREAD_UNITS
 from lbq_hw.core.host.port import PortSignature
 from lbq_hw.core.stream.queue import Queue
 from lbq_hw.core.timing import timing
@@ -268,6 +270,37 @@ class TapeAccelerator(Accelerator):
             host.walk_error.eq(tape.error),
             host.walk_error_at.eq(tape.error_at),
         ]
+
+    def _logits(self, m, platform, host, neurons):
+        """As in `Accelerator`, in a memory for each `SPREAD_UNITS` units, with its own address."""
+        c, logits, read = self._config, neurons.o_logits, host.logits
+        depth = c.logits // c.units
+        addr, following, begins = Signal(ceil_log2(depth)), Signal(ceil_log2(depth)), Signal()
+        m.d.comb += following.eq(addr + logits.valid)
+        with m.If(begins):
+            m.d.comb += following.eq(0)
+        m.d.sync += [addr.eq(following), begins.eq(host.start)]
+        addresses = copies(m, following, len(neurons.logits_valids), name="logits_addr")
+        for i, (own_addr, valid) in enumerate(zip(addresses, neurons.logits_valids, strict=True)):
+            units = range(i * SPREAD_UNITS, min((i + 1) * SPREAD_UNITS, c.units))
+            m.submodules[f"logits_{i}"] = store = memory.Memory(
+                shape=data.ArrayLayout(signed(c.membrane_bits), len(units)),
+                depth=depth,
+                init=[],
+                attrs=small_memory(c, platform, depth),
+            )
+            write, own_read = store.write_port(), store.read_port()
+            m.d.comb += [
+                write.addr.eq(own_addr),
+                write.en.eq(valid),
+                own_read.addr.eq(read.addr),
+                own_read.en.eq(read.en),
+            ]
+            for place, unit in enumerate(units):
+                m.d.comb += [
+                    write.data[place].eq(logits.payload[unit]),
+                    read.data[unit].eq(own_read.data[place]),
+                ]
 
     def _drained(self, m, quiet):
         """Whether all blocks behind the walker are idle and have stored their writes. `quiet` does

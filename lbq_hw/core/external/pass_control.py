@@ -75,13 +75,12 @@ class PassControl(wiring.Component):
     def elaborate(self, _platform):
         m = Module()
         active, running, last = Signal(), Signal(), Signal()
-        allowed = Signal(PASS_BITS)
-        order, ends, fails, permit = Signal(), Signal(), Signal(), Signal()
+        allowed, permit = Signal(PASS_BITS), Signal()  # permit: allowed != begun
+        order, ends, fails = Signal(), Signal(), Signal()
         failure = Signal(ErrorCode)  # the error of the tape
         going = active & ~self.stop
         free = going & Mux(running, self.paused, ~last)  # the next pass can begin
         m.d.comb += [
-            permit.eq(allowed != self.begun),
             ends.eq(running & self.over),
             self.begin.eq(free & permit),
             self.resting.eq(~running | self.paused | self.over),
@@ -104,7 +103,9 @@ class PassControl(wiring.Component):
         with m.If(~self.stop):
             m.d.sync += self.done.eq(self.begun - running)
         with m.If(self.allow):
-            m.d.sync += allowed.eq(allowed + 1)
+            m.d.sync += [allowed.eq(allowed + 1), permit.eq(1)]
+        with m.Elif(self.begin):
+            m.d.sync += permit.eq(allowed != (self.begun + 1)[:PASS_BITS])
         with m.If(self.begin):
             m.d.sync += [running.eq(1), self.begun.eq(self.begun + 1)]
         with m.Elif(self.paused | self.over):
@@ -119,5 +120,6 @@ class PassControl(wiring.Component):
             m.d.sync += active.eq(0)
         with m.If(self.start):
             m.d.sync += [active.eq(1), running.eq(0), last.eq(0), self.stop.eq(0)]
-            m.d.sync += [allowed.eq(0), self.begun.eq(0), failure.eq(0)]
+            m.d.sync += [allowed.eq(0), permit.eq(0), self.begun.eq(0)]
+            m.d.sync += failure.eq(0)
         return m
