@@ -156,16 +156,16 @@ def _runtime(verilator: str, waves: bool, flags: Sequence[str]) -> str:
 class Verilated(Commands):
     """A running core: `write`, `read` and `wait` at its port. Leaves its process at the end.
 
-    `memory_options`: arguments of ``sdram.v``.
+    `options`: arguments of the simulation, for ``sdram.v`` or Verilator's own.
     """
 
     def __init__(
-        self, program: Path, *, waves: Path | None = None, memory_options: Sequence[str] = ()
+        self, program: Path, *, waves: Path | None = None, options: Sequence[str] = ()
     ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="lbq-sim-")
         self._words, self._told = (Path(self._folder.name) / name for name in ("words", "told"))
         self._words.touch()
-        command = [str(program.resolve()), f"+sdram_file={self._words}", *memory_options]
+        command = [str(program.resolve()), f"+sdram_file={self._words}", *options]
         command += [] if waves is None else [f"+waves={waves}"]
         with self._told.open("wb") as told:
             self._process = subprocess.Popen(

@@ -155,7 +155,7 @@ class External(Stand):
         return facts | {"memory": memory, "access": self.access}
 
     def start(self, program: Path) -> Verilated:
-        return Verilated(program, memory_options=[f"+sdram_access={self.access}"])
+        return Verilated(program, options=[f"+sdram_access={self.access}"])
 
     def compare(self, core: Verilated, trial: Trial) -> Verdict:
         timing = self.memory.timing

@@ -43,7 +43,7 @@ SAMPLE = 6
 def running(shape: int) -> Verilated:
     config, memory = external_core(shape)
     options = [f"+sdram_access={random_access(shape)}"]
-    return Verilated(bench(config, memory), memory_options=options)
+    return Verilated(bench(config, memory), options=options)
 
 
 def assert_exact(shape: int, numbers: range) -> None:
@@ -221,7 +221,7 @@ def test_words_that_drift_end_in_an_error_and_another_calibration_helps(
     options = ["+sdram_access=9000", "+sdram_hold=6100", f"+sdram_drift={drift}"]
     options += ["+sdram_drift_begin=20000", "+sdram_drift_end=60000"]
     ends: list[str] = []
-    with Verilated(bench(config, memory), memory_options=options) as core:
+    with Verilated(bench(config, memory), options=options) as core:
         core.load_tape(program.tape, config.external)
         device = Device(core, program)
         before = device.captures()
@@ -248,7 +248,7 @@ def test_a_memory_whose_words_are_never_right_is_an_error() -> None:
     network = external_network(0, 1)
     program = compile_network(network, config, timing=memory.timing)
     options = ["+sdram_access=13000", "+sdram_hold=700"]
-    with Verilated(bench(config, memory), memory_options=options) as core:
+    with Verilated(bench(config, memory), options=options) as core:
         core.load_tape(program.tape, config.external)
         core.write(regions.REGISTERS["control"].address, [1])
         core.wait(100)
