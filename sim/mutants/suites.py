@@ -79,8 +79,7 @@ def suite(name: str) -> Suite:
             networks = [tests.drawn(seed, config.lanes) for seed in range(NETWORKS)]
             whole = [tests.digits()]
             walks = ("tests/sim/test_walks.py", "-k", "narrow" if name == "compact" else "wide")
-            errors = ("tests/sim/test_errors.py", "-k", "near")
-            more = (walks, errors) if name == "standard" else (walks,)
+            more = (walks, ("tests/sim/test_errors.py", "-k", name))
         case _:
             shape = 0 if name == "external" else tests.MIXED[0]
             config, memory = tests.external_core(shape)

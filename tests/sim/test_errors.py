@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from simulators import WIDE, Shape, bench, drawn, needs_verilator, shared_core, spread_core
+from simulators import NARROW, WIDE, bench, drawn, needs_verilator, shared_core, spread_core
 
 from lbq_hw import golden, isa
 from lbq_hw.compiler import Program, compile_network
@@ -24,7 +24,8 @@ from lbq_hw.sim.verilator import Verilated
 
 pytestmark = needs_verilator
 
-SEED = 1  # three layers, several tiles
+SEEDS = {"compact": 19, "standard": 1, "spread": 1}
+"""Of networks with three layers, several tiles and several timesteps."""
 LIMIT = 1_000_000
 CONTROL = regions.REGISTERS["control"].address
 STATUS = regions.REGISTERS["status"].address
@@ -90,11 +91,16 @@ class Bench:
         assert self.registers() == (DONE, Error.NONE, 0)
 
 
+CORES: Mapping[str, Callable[[], CoreConfig]] = {
+    "compact": lambda: shared_core(NARROW),
+    "standard": lambda: shared_core(WIDE),
+    "spread": lambda: spread_core(WIDE),
+}
+
+
 @contextmanager
-def loaded(
-    seed: int, core_of: Callable[[Shape], CoreConfig] = shared_core, options: Sequence[str] = ()
-) -> Iterator[Bench]:
-    config = core_of(WIDE)
+def loaded(seed: int, core: str = "standard", options: Sequence[str] = ()) -> Iterator[Bench]:
+    config = CORES[core]()
     network = drawn(seed, config.lanes)
     program = compile_network(network, config)
     image = random_images(network, 1, seed)
@@ -106,9 +112,9 @@ def loaded(
         yield Bench(core=core, program=program, device=device, image=image[0], logits=logits)
 
 
-@pytest.fixture(params=[shared_core, spread_core], ids=["near", "far"])
+@pytest.fixture(params=CORES)
 def good(request: pytest.FixtureRequest) -> Iterator[Bench]:
-    with loaded(SEED, request.param) as found:
+    with loaded(SEEDS[request.param], request.param) as found:
         yield found
 
 
@@ -225,11 +231,12 @@ def test_a_plane_word_to_be_written_that_does_not_exist(good: Bench, layer: int)
 
 
 @pytest.mark.parametrize(
-    ("words", "pitch"), [(6, 300), (8, 300), (16, 300), (32, 300), (64, 1023), (128, 1023)]
+    ("words", "words_apart"), [(6, 4.7), (8, 4.7), (16, 4.7), (32, 4.7), (64, 15.99), (128, 15.99)]
 )
-def test_a_column_beyond_the_plane_memory(good: Bench, words: int, pitch: int) -> None:
+def test_a_column_beyond_the_plane_memory(good: Bench, words: int, words_apart: float) -> None:
     """The first columns of a row are in the memory, and a later one begins beyond its `words`."""
     config = good.program.config
+    pitch = int(words_apart * config.word)
     assert pitch < words * config.word < (config.side - 1) * pitch
     near = {"out_base": config.plane_words - words, "out_row": 0, "out_frame": 0, "out_plane": 0}
     loops = {"columns_last": config.side - 1, "window_column_step": 0, "rows_last": 0}
@@ -414,9 +421,9 @@ def assert_never_hangs(good: Bench, seeds: range) -> None:
         good.assert_good()
 
 
-@pytest.mark.parametrize("core_of", [shared_core, spread_core], ids=["near", "far"])
-def test_no_flipped_bit_makes_it_hang(core_of: Callable[[Shape], CoreConfig]) -> None:
-    with loaded(SEED, core_of, UNCHECKED) as good:
+@pytest.mark.parametrize("core", CORES)
+def test_no_flipped_bit_makes_it_hang(core: str) -> None:
+    with loaded(SEEDS[core], core, UNCHECKED) as good:
         assert_never_hangs(good, range(60))
 
 
