@@ -81,7 +81,8 @@ def flat(stand: Stand, folder: Path) -> list[str]:
     text = rtlil.convert(core, name=TOP, ports=ports(core), platform=UNCHECKED)
     (folder / "core.il").write_text(text, encoding="utf-8")
     load = ["read_rtlil core.il", f"hierarchy -top {TOP}", "flatten", "proc"]
-    return [*load, "opt -full", "wreduce", "splitcells", "opt_clean"]
+    # The first `opt_clean` merges initial values, of which `opt` could make two of one register.
+    return [*load, "opt_clean", "opt -full", "wreduce", "splitcells", "opt_clean"]
 
 
 def run(script: Sequence[str], folder: Path) -> None:

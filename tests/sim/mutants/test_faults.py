@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from lbq_hw.sim.mutants.equivalence import equivalent
 from lbq_hw.sim.mutants.faults import INPUT, Fault, plant, run
+from lbq_hw.sim.mutants.suites import CORES, suite
 from lbq_hw.sim.sweep.stands import Stand
 from lbq_hw.sim.verilator import TOP
 
@@ -120,3 +122,11 @@ def test_a_register_that_is_loaded_too_often_but_used_after_right_loads_is_equiv
     enables = [fault for fault in faults if fault.port == "EN"]
     assert {fault.mode for fault in enables} >= {"const0", "const1", "inv"}
     assert [*equivalent(stand(Late), enables)] == [fault.mode == "const1" for fault in enables]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("core", CORES)
+def test_faults_are_planted_in_every_core(core: str) -> None:
+    text, faults = plant(suite(core).stand, count=COUNT, seed=0)
+    assert INPUT in text
+    assert len(faults) == COUNT
