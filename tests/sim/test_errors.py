@@ -135,11 +135,10 @@ def layer_of_segment(program: Program, segment: int) -> int:
     )
 
 
-@pytest.mark.parametrize("layer", [0, 1, -1])
-def test_an_illegal_layer(good: Bench, layer: int) -> None:
-    entry = range(len(good.program.table("layers")))[layer]
-    good.change("layers", entry, reserved=1)
-    good.assert_stops_with(Error.LAYER, entry)
+def test_an_illegal_layer(good: Bench) -> None:
+    for entry in range(len(good.program.table("layers"))):
+        good.change("layers", entry, reserved=1)
+        good.assert_stops_with(Error.LAYER, entry)
 
 
 def test_a_layer_with_more_paths_than_the_core_has(good: Bench) -> None:
@@ -155,27 +154,25 @@ def test_a_last_layer_that_does_not_end_the_program(good: Bench) -> None:
     good.assert_stops_with(Error.LAYER, config.layers - 1)
 
 
-@pytest.mark.parametrize("path", [0, 1, -1])
-def test_an_illegal_path(good: Bench, path: int) -> None:
-    entry = range(len(good.program.table("paths")))[path]
-    good.change("paths", entry, run_first=1, run_last=0)
-    good.assert_stops_with(Error.PATH, entry)
+def test_an_illegal_path(good: Bench) -> None:
+    for entry in range(len(good.program.table("paths"))):
+        good.change("paths", entry, run_first=1, run_last=0)
+        good.assert_stops_with(Error.PATH, entry)
 
 
-@pytest.mark.parametrize("segment", [0, 1, -1])
-def test_a_segment_of_a_path_that_its_layer_has_not(good: Bench, segment: int) -> None:
-    entry = range(len(good.program.table("segments")))[segment]
-    layer = good.program.table("layers")[layer_of_segment(good.program, entry)]
-    good.change("segments", entry, path=layer["path_last"] - layer["path_first"] + 1)
-    good.assert_stops_with(Error.SEGMENT, entry)
+def test_a_segment_of_a_path_that_its_layer_has_not(good: Bench) -> None:
+    for entry in range(len(good.program.table("segments"))):
+        layer = good.program.table("layers")[layer_of_segment(good.program, entry)]
+        good.change("segments", entry, path=layer["path_last"] - layer["path_first"] + 1)
+        good.assert_stops_with(Error.SEGMENT, entry)
 
 
-@pytest.mark.parametrize("layer", [0, 1, -1])
-def test_a_segment_whose_exponent_is_above_the_one_before_it(good: Bench, layer: int) -> None:
-    last = good.program.table("layers")[layer]["segment_last"]
-    before = good.program.table("segments")[last - 1]["exponent"]
-    good.change("segments", last, exponent=before + 1)
-    good.assert_stops_with(Error.SEGMENT, last)
+def test_a_segment_whose_exponent_is_above_the_one_before_it(good: Bench) -> None:
+    segments = good.program.table("segments")
+    for layer in good.program.table("layers"):
+        for entry in range(layer["segment_first"] + 1, layer["segment_last"] + 1):
+            good.change("segments", entry, exponent=segments[entry - 1]["exponent"] + 1)
+            good.assert_stops_with(Error.SEGMENT, entry)
 
 
 def test_an_illegal_run(good: Bench) -> None:
@@ -266,6 +263,31 @@ def test_frames_that_do_not_follow_each_other(good: Bench) -> None:
     for frame in (layer["out_frame"] + 1, layer["out_frame"] - 1, layer["out_frame"] ^ 512):
         good.change("layers", 0, out_frame=frame)
         good.assert_stops_with(Error.LAYER, 0)
+
+
+@pytest.mark.parametrize(("core", "seed"), [("compact", 19), ("standard", 11), ("spread", 11)])
+def test_planes_may_reach_to_the_end_of_their_memory(core: str, seed: int) -> None:
+    """Three timesteps, of which the planes of the first layer are written at once."""
+    with loaded(seed, core, UNCHECKED) as good:
+        config, layers = good.program.config, good.program.table("layers")
+        assert layers[0]["static"]
+        assert layers[0]["time_last"] == 2
+        for number, layer in enumerate(layers[:-1]):
+            bits = layer["columns_last"] * layer["out_pitch"] + layer["tiles_last"] * config.lanes
+            last = bits // config.word + sum(
+                layer[loop] * layer[step]
+                for loop, step in (
+                    ("rows_last", "out_row"),
+                    ("planes_last", "out_plane"),
+                    ("time_last", "out_frame"),
+                )
+            )
+            good.change("layers", number, out_base=config.plane_words - 1 - last)
+            good.start()
+            assert good.core.wait(LIMIT)
+            assert good.registers() == (DONE, Error.NONE, 0)
+            good.change("layers", number, out_base=config.plane_words - last)
+            good.assert_stops_with(Error.PLANE, number)
 
 
 def test_more_logits_than_their_memory_holds(good: Bench) -> None:
