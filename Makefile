@@ -51,7 +51,7 @@ docs: $(STAMP) ## write the generated pages anew: records, drawings, tables of b
 	$(VENV)/python -m tools.pictures docs
 
 site: $(STAMP) ## docs/ as a site in build/site, with search and API pages; every link is checked
-	$(VENV)/python -m mkdocs build --strict --quiet -f tools/site/mkdocs.yml
+	$(VENV)/python -m mkdocs build --strict -f tools/site/mkdocs.yml
 	@echo "open build/site/index.html"
 
 report-picture: ## the report of `make demo` as a picture for README.md (Debian's package chromium)

@@ -15,8 +15,9 @@ CONFIG = ROOT / "tools" / "site" / "mkdocs.yml"
 
 
 def build(config: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    """With ``--quiet``, mkdocs would not count warnings, and ``--strict`` would refuse nothing."""
     return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "-q", "-f", config, "-d", out],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", config, "-d", out],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -26,7 +27,7 @@ def build(config: Path, out: Path) -> subprocess.CompletedProcess[str]:
 
 def test_the_site_builds_and_needs_nothing_from_elsewhere(tmp_path: Path) -> None:
     done = build(CONFIG, tmp_path / "site")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
     pages = {path: path.read_text("utf-8") for path in (tmp_path / "site").rglob("*.html")}
     names = {path.name for path in pages}
     docs = {path.with_suffix(".html").name for path in (ROOT / "docs").glob("*.md")}
@@ -48,9 +49,7 @@ def test_every_page_is_in_the_navigation() -> None:
 @pytest.mark.slow
 def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
     for name in ("docs", "tools", "lbq_hw", "train"):
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.lbq", "data")
-        )
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.lbq"))
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         shutil.copyfile(ROOT / name, tmp_path / name)
     page = tmp_path / "docs" / "zoo.md"
