@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from lbq_hw import chips, file, zoo
 from lbq_hw.config import SPREAD_WEIGHT_BITS, CoreConfig, Profile
+from lbq_hw.isa import regions
 from lbq_hw.network import Network
 from lbq_hw.sim.drawn.cores import common_core, common_external_core
 from lbq_hw.sim.drawn.memories import random_memory
@@ -41,6 +43,9 @@ SHAPES: tuple[Shape, ...] = (
 MIXED = (43, 35, 41)
 """Shapes of cores with external memory whose networks have fewer weight bits in some layers; 43 and
 41 have pairs."""
+UNCHECKED = ("+verilator+noassert",)
+"""Option of a simulation of programs with a fault: the compiler promises what some contracts say,
+such as that no layer writes what it reads."""
 EXTERNAL_EACH = 50
 """Networks of a core with external memory."""
 
@@ -120,3 +125,20 @@ def bench(config: CoreConfig, memory: Memory | None = None) -> Path:
     with (CACHE / f"{config.digest[:16]}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         return build(config, memory, cache=CACHE)
+
+
+def absent(config: CoreConfig) -> Mapping[str, int]:
+    """Addresses of nothing, by what is near them."""
+    found = {
+        f"region {region}": region << regions.SHIFT
+        for region in range(len(regions.reached(config)), 16)
+    }
+    slices, entries = regions.slices(config), regions.entries(config)
+    for region in regions.reached(config):
+        part_bits = (slices[region] - 1).bit_length()
+        beyond = region << regions.SHIFT | entries[region] << part_bits
+        found[f"entry after {region.name}"] = beyond
+        found[f"last of {region.name}"] = (region + 1 << regions.SHIFT) - 1
+        if slices[region] < 1 << part_bits:
+            found[f"slice after {region.name}"] = region << regions.SHIFT | slices[region]
+    return found

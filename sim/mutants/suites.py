@@ -86,8 +86,9 @@ def suite(name: str) -> Suite:
             stand = External(config=config, memory=memory, access=random_access(shape))
             networks = [tests.external_network(shape, seed) for seed in range(NETWORKS)]
             whole = []
-            more = (("tests/sim/test_external.py", "-k", "corrupted or drift or never"),)
-            more = more if name == "external" else ()
+            port = "tests/sim/test_external_port.py"
+            words = ("tests/sim/test_external.py", "-k", "corrupted or drift or never")
+            more = ((port, "-k", "single"), words) if name == "external" else ((port, "-k", name),)
     wide = [widened(network, config, seed) for seed, network in enumerate(networks[:WIDE])]
     deep = [deep_network(config, seed) for seed in range(DEEP)]
     return Suite(

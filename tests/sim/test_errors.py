@@ -9,7 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from simulators import NARROW, WIDE, bench, drawn, needs_verilator, shared_core, spread_core
+from simulators import (
+    NARROW,
+    UNCHECKED,
+    WIDE,
+    absent,
+    bench,
+    drawn,
+    needs_verilator,
+    shared_core,
+    spread_core,
+)
 
 from lbq_hw import golden, isa
 from lbq_hw.compiler import Program, compile_network
@@ -31,9 +41,6 @@ CONTROL = regions.REGISTERS["control"].address
 STATUS = regions.REGISTERS["status"].address
 START, CLEAR = 1, 2
 BUSY, DONE, FAILED = 1, 2, 4
-UNCHECKED = ("+verilator+noassert",)
-"""For programs with a fault: the compiler promises what some contracts say, such as that no layer
-writes what it reads."""
 REGIONS = {
     "layers": Region.LAYERS,
     "paths": Region.PATHS,
@@ -363,20 +370,6 @@ def test_registers_can_be_read_while_busy(good: Bench) -> None:
     assert good.registers() == (BUSY, Error.NONE, 0)
     assert good.core.wait(LIMIT)
     assert good.registers() == (DONE, Error.NONE, 0)
-
-
-def absent(config: CoreConfig) -> Mapping[str, int]:
-    """Addresses of nothing, by what is near them."""
-    found = {f"region {region}": region << regions.SHIFT for region in range(9, 16)}
-    slices, entries = regions.slices(config), regions.entries(config)
-    for region in regions.reached(config):
-        part_bits = (slices[region] - 1).bit_length()
-        beyond = region << regions.SHIFT | entries[region] << part_bits
-        found[f"entry after {region.name}"] = beyond
-        found[f"last of {region.name}"] = (region + 1 << regions.SHIFT) - 1
-        if slices[region] < 1 << part_bits:
-            found[f"slice after {region.name}"] = region << regions.SHIFT | slices[region]
-    return found
 
 
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
