@@ -188,6 +188,37 @@ def test_an_illegal_run(good: Bench) -> None:
     good.assert_stops_with(Error.RUN, last)
 
 
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        ("layers", Error.LAYER),
+        ("paths", Error.PATH),
+        ("segments", Error.SEGMENT),
+        ("runs", Error.RUN),
+    ],
+)
+def test_fields_may_have_their_largest_value_and_no_larger_one(
+    good: Bench, table: str, error: Error
+) -> None:
+    """Layers, and paths of segments, have more rules, so that the largest may be refused there."""
+    config, record = good.program.config, isa.TABLES[table]
+    values = good.program.table(table)[0]
+    for name, slot in record.slots(config).items():
+        largest = slot.field.largest(config)
+        if slot.field.signed or largest >= (1 << slot.width) - 1:
+            continue
+        good.change(table, 0, **{name: largest + 1})
+        good.assert_stops_with(error, 0)
+        if table == "layers" or name == "path":
+            continue
+        if not record.violations(config, values | {name: largest}):
+            good.change(table, 0, **{name: largest})
+            good.start()
+            assert good.core.wait(LIMIT)
+            assert good.registers()[1:] != (error, 0), name
+            good.assert_good()
+
+
 def test_nothing_follows_an_illegal_run(good: Bench) -> None:
     """The run after it would lead beyond the plane memory."""
     config, entry = good.program.config, good.program.table("segments")[0]["path"]
