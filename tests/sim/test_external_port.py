@@ -131,11 +131,12 @@ def entries(config: CoreConfig, items: list[tape.TapeItem]) -> Iterator[Entry]:
             )
 
 
-def flipped(config: CoreConfig, program: Program, bit: int, entry: Entry) -> bytes:
-    """The tape with another bit in a record."""
+def with_record(config: CoreConfig, program: Program, entry: Entry, word: int) -> bytes:
+    """The tape with another word for a record."""
     items = list(tape.decode(config, program.tape))
     payload = list(items[entry.item].payload)
-    payload[entry.first + bit // 32] ^= 1 << bit % 32
+    for index in range(entry.count):
+        payload[entry.first + index] = word >> 32 * index & 0xFFFFFFFF
     items[entry.item] = replace(items[entry.item], payload=tuple(payload))
     rest = [item for item in items if item.address != tape.END]
     data = tape.encode(config, rest)
@@ -166,7 +167,7 @@ def flips(config: CoreConfig, record: Record, word: int) -> tuple[list[int], lis
     return illegal, legal
 
 
-def test_a_flipped_bit_of_a_record_ends_the_run_with_the_error_of_its_table(
+def test_an_illegal_record_of_a_tape_ends_the_run_with_the_error_of_its_table(
     core: Verilated, shape: int
 ) -> None:
     config, memory = external_core(shape)
@@ -176,26 +177,34 @@ def test_a_flipped_bit_of_a_record_ends_the_run_with_the_error_of_its_table(
     [image] = random_images(network, 1, 4)
     device, source = Device(core, program), random.Random(4)
 
-    def run(entry: Entry, bit: int) -> tuple[Error, int]:
+    def run(entry: Entry, word: int) -> tuple[Error, int]:
         """The error, and where it is."""
-        core.load_tape(flipped(config, program, bit, entry), config.external)
+        core.load_tape(with_record(config, program, entry, word), config.external)
         device.write_image(image)
         core.write(REGISTERS["control"], [CLEAR])
         core.write(REGISTERS["control"], [START])
-        assert core.wait(LIMIT), f"{entry}, bit {bit}"
+        assert core.wait(LIMIT), f"{entry}: {word:#x}"
         status, error, at = core.read(REGISTERS["status"], 3)
-        assert status == (DONE | FAILED if error else DONE), f"{entry}, bit {bit}"
+        assert status == (DONE | FAILED if error else DONE), f"{entry}: {word:#x}"
         return Error(error), at
 
     found, others = list(entries(config, items)), set()
     for table, (name, error) in ERRORS.items():
+        record = isa.TABLES[name]
+        own = [one for one in found if one.table == table]
         refused = 0
-        for entry in source.choices([one for one in found if one.table == table], k=12):
-            illegal, legal = flips(config, isa.TABLES[name], word_of(items, entry))
+        for entry in source.choices(own, k=12):
+            word = word_of(items, entry)
+            illegal, legal = flips(config, record, word)
             for bit in illegal[:1] + illegal[1:][-1:]:
-                assert run(entry, bit) == (error, entry.number), f"{entry}, bit {bit}"
+                assert run(entry, word ^ 1 << bit) == (error, entry.number), f"{entry}, bit {bit}"
                 refused += 1
-            others.add(run(entry, source.choice(legal))[0])
+            others.add(run(entry, word ^ 1 << source.choice(legal))[0])
+        for slot in record.slots(config).values():
+            most, mask = slot.field.largest(config), (1 << slot.width) - 1
+            if not slot.field.signed and most < mask:
+                word = word_of(items, own[0]) & ~(mask << slot.offset) | most + 1 << slot.offset
+                assert run(own[0], word) == (error, own[0].number), slot.field.name
         assert refused or table == Region.RUNS  # whose fields are all used where there are pairs
     assert Error.NONE in others
     core.load_tape(program.tape, config.external)
