@@ -90,7 +90,8 @@ def test_digests_are_those_of_zlib(core: Verilated, slices: int) -> None:
         words = [source.getrandbits(32) for _ in range(size)]
         core.write(place(first), words)
         data = np.array(words, "<u4").tobytes()
-        for begin, count in ((0, 0), (0, 1), (0, size), *([source.randrange(100)] * 2,) * 4):
+        inside = [(source.randrange(350), source.randrange(350)) for _ in range(4)]
+        for begin, count in ((0, 0), (0, 1), (0, size), *inside):
             wanted = zlib.crc32(data[4 * begin : 4 * (begin + count)])
             assert memory.digest(first + begin, count) == wanted
 
@@ -121,7 +122,7 @@ def entries(config: CoreConfig, items: list[tape.TapeItem]) -> Iterator[Entry]:
         if item.address in (tape.PASS, tape.END):
             continue
         region, first, part = tape.entry(config, item)
-        if region not in ERRORS or item.address >> regions.SHIFT in tape.NARROW:
+        if region not in ERRORS:
             continue
         size = tape.entry_slices(config, item)
         assert part == 0
