@@ -68,7 +68,7 @@ def place(name: str, chip: Chip, clock_hz: int, folder: Path) -> dict[str, Any]:
     log = folder / "synth.log"
     call(need("yosys"), ["-q", "-p", commands.script(board)], folder=folder, log=log)
     arguments = commands.place_arguments(board, clock_hz=setting.output_hz, seed=1)
-    placer = need(families.of(board).placer)
+    placer = need(families.of(board).placer.name)
     call(placer, arguments, folder=folder, log=folder / "place.log")
     return logs.parse((folder / "place.json").read_text("utf-8"), name="place.json")
 
