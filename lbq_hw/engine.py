@@ -82,7 +82,9 @@ def _client(workers: int, scheduler: str | None) -> Iterator[Client]:
             yield client
         return
     # Errors of jobs come with their results; what is logged is how busy the machine is.
-    options = {"threads_per_worker": 1, "memory_limit": 0, "dashboard_address": None}
-    options |= {"silence_logs": logging.CRITICAL}
+    options = {"threads_per_worker": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    # Dask opens a port for its web pages in any case. It is any free one, so that several clusters
+    # can run on one machine.
+    options["scheduler_kwargs"] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         yield client
