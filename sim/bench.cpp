@@ -5,6 +5,7 @@
 //   1 addr n      read n addresses          n words
 //   2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
 //   3 0 0         fill the external memory  1
+//   4 0 0         reset                     1
 // Ends at the end of its input, or when the model of the external memory ends the simulation; the
 // model's message goes to standard error. +waves=F names a file for waves.
 
@@ -59,6 +60,17 @@ static void cycle() {
     context.timeInc(1);
 }
 
+static void reset() {
+    top.PORT(valid) = 0;
+    top.rst = 1;
+    cycle();
+    cycle();
+    top.rst = 0;
+    cycle();
+    // Wait for the calibration of an external memory.
+    for (int i = 0; top.busy && i < 1000000; ++i) cycle();
+}
+
 static void request(uint32_t addr, bool write, uint32_t data) {
     top.PORT(addr) = addr;
     top.PORT(write) = write;
@@ -100,14 +112,7 @@ int main(int argc, char** argv) {
     }
 #endif
     mutate(top, 0);
-    top.PORT(valid) = 0;
-    top.rst = 1;
-    cycle();
-    cycle();
-    top.rst = 0;
-    cycle();
-    // Wait for the calibration of an external memory.
-    for (int i = 0; top.busy && i < 1000000; ++i) cycle();
+    reset();
     uint32_t command[3];
     while (take(command, 3)) {
         if (command[0] == 0) {
@@ -123,6 +128,9 @@ int main(int argc, char** argv) {
             reload(top, true, 0);
             cycle();
             reload(top, false, 0);
+            give({1});
+        } else if (command[0] == 4) {
+            reset();
             give({1});
         } else {
             uint64_t limit = uint64_t(command[1]) << 32 | command[2], count = 0;

@@ -1,4 +1,5 @@
-"""Commands to a core in another process: the protocol of `bench.cpp` and `sim.benches.server`.
+"""Commands to a core in another process: the protocol of `bench.cpp`, and of `sim.benches.server`,
+which lacks the last two.
 
 A command has three little-endian words and is answered by words:
 
@@ -6,6 +7,7 @@ A command has three little-endian words and is answered by words:
     1 addr n      read n addresses          n words
     2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
     3 0 0         fill the external memory  1
+    4 0 0         reset                     1
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import IO
 
 from lbq_hw.sim.verilog import SimulatorError
 
-WRITE, READ, WAIT, FILL = range(4)
+WRITE, READ, WAIT, FILL, RESET = range(5)
 
 
 class Commands:
@@ -45,6 +47,11 @@ class Commands:
     def fill(self) -> None:
         """Fill the external memory from its file."""
         self._send(struct.pack("<III", FILL, 0, 0))
+        self._receive(4)
+
+    def reset(self) -> None:
+        """Reset the core. Its memories stay as they are; an external one is calibrated again."""
+        self._send(struct.pack("<III", RESET, 0, 0))
         self._receive(4)
 
     def _send(self, data: bytes) -> None:

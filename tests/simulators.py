@@ -137,6 +137,8 @@ def absent(config: CoreConfig) -> Mapping[str, int]:
     for region in regions.reached(config):
         part_bits = (slices[region] - 1).bit_length()
         beyond = region << regions.SHIFT | entries[region] << part_bits
+        for bit in range((entries[region] - 1).bit_length() + part_bits, regions.SHIFT):
+            found[f"bit {bit} in {region.name}"] = region << regions.SHIFT | 1 << bit
         found[f"entry after {region.name}"] = beyond
         found[f"last of {region.name}"] = (region + 1 << regions.SHIFT) - 1
         if slices[region] < 1 << part_bits:

@@ -21,6 +21,7 @@ def random_network(
     weight_bits: int | None = None,
     layers: int | None = None,
     channels: int | None = None,
+    side: int | None = None,
     floors: bool = True,
     max_pools: bool = True,
     biases: bool = True,
@@ -28,12 +29,13 @@ def random_network(
     """A network drawn from `seed`; given arguments are kept, the rest is drawn.
 
     `channels` is the largest number of channels of a convolution and of classes; by default 4 and
-    5. Strides, paddings and kernels are drawn for each axis. There are identity and projection
-    shortcuts, sum-pools, exponents, max-pools, and readouts of one position or several. Without
-    `floors`, no membrane has a floor, and all else is the same. Without `max_pools`, no layer has
-    a max-pool. Without `biases`, neurons of two layers in three have no bias.
+    5. Images have `side` pixels per side; by default 3 to 6, drawn for each side. Strides, paddings
+    and kernels are drawn for each axis. There are identity and projection shortcuts, sum-pools,
+    exponents, max-pools, and readouts of one position or several. Without `floors`, no membrane has
+    a floor, and all else is the same. Without `max_pools`, no layer has a max-pool. Without
+    `biases`, neurons of two layers in three have no bias.
     """
-    draw = _Draw(seed, channels, floors, max_pools, biases)
+    draw = _Draw(seed, channels, side, floors, max_pools, biases)
     return draw.network(static, timesteps, capacity, weight_bits, layers)
 
 
@@ -68,7 +70,13 @@ def random_images(network: Network, count: int, seed: int = 0) -> NDArray[np.uin
 
 class _Draw:
     def __init__(
-        self, seed: int, channels: int | None, floors: bool, max_pools: bool, biases: bool
+        self,
+        seed: int,
+        channels: int | None,
+        side: int | None,
+        floors: bool,
+        max_pools: bool,
+        biases: bool,
     ) -> None:
         self.random = np.random.default_rng(seed)
         self.resets = np.random.default_rng((seed, 1))
@@ -76,6 +84,7 @@ class _Draw:
         self.max_pools = max_pools
         self.silent = None if biases else np.random.default_rng((seed, 3))
         self.channels, self.classes = channels or 4, channels or 5
+        self.sides = (side, side) if side else (3, 6)
 
     def integer(self, low: int, high: int) -> int:
         return int(self.random.integers(low, high + 1))
@@ -112,7 +121,7 @@ class _Draw:
         channels = self.integer(1, 3)
         border = self.integer(0, 1)
         return Input(
-            shape=(channels, self.integer(3, 6), self.integer(3, 6)),
+            shape=(channels, self.integer(*self.sides), self.integer(*self.sides)),
             static=static,
             bits=bits,
             shift=self.integer(0, 8 - bits),

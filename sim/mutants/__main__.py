@@ -76,7 +76,7 @@ def examine(core: str, store: Store, *, count: int, seed: int, workers: int) -> 
     unknown = [fault for fault in alive if shown[fault.number] not in store]
     with image_bar() as bar:
         task = bar.add_task(f"equivalent, {core}", total=len(unknown))
-        proven = equivalence.equivalent(looking.stand, unknown)
+        proven = equivalence.equivalent(looking.stand, unknown, workers=workers)
         for fault, equal in zip(unknown, proven, strict=True):
             store.add(shown[fault.number], equal)
             bar.advance(task)

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,8 +40,8 @@ _NEXT = re.compile(r"^  \(= (.+) \(\|([^|]+)\| next_state\)\)", re.MULTILINE)
 _OUTPUT = re.compile(r"^; yosys-smt2-output (\S+) \d+$", re.MULTILINE)
 
 
-def equivalent(stand: Stand, faults: Sequence[Fault]) -> Iterator[bool]:
-    """Of each fault of a core, whether it is shown to change nothing."""
+def equivalent(stand: Stand, faults: Sequence[Fault], *, workers: int) -> Iterator[bool]:
+    """Of each fault of a core, whether it is shown to change nothing; solvers run side by side."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         script = [*flat(stand, folder), "design -save flat"]
@@ -48,10 +49,13 @@ def equivalent(stand: Stand, faults: Sequence[Fault]) -> Iterator[bool]:
             formula = f"write_smt2 -stdt -wires {fault.number}.smt2"
             script += ["design -load flat", fault.alone(), *_WRITE, formula]
         run(script, folder)
-        for fault in faults:
-            formula = (folder / f"{fault.number}.smt2").read_text(encoding="utf-8")
+
+        def is_equal(fault: Fault) -> bool:
             # The formula has one clock, whatever is done to the clock of a register.
-            yield fault.port != "CLK" and Pair(formula, folder).is_equal()
+            return fault.port != "CLK" and Pair(folder / f"{fault.number}.smt2").is_equal()
+
+        with ThreadPoolExecutor(workers) as pool:
+            yield from pool.map(is_equal, faults)
 
 
 @dataclass(frozen=True)
@@ -72,8 +76,11 @@ class Field:
 class Pair:
     """A core with a fault and without, as Yosys describes both in one formula for a solver."""
 
-    formula: str
-    folder: Path
+    path: Path
+
+    @cached_property
+    def formula(self) -> str:
+        return self.path.read_text(encoding="utf-8")
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -167,7 +174,7 @@ class Pair:
 
     def _ask(self, lines: Sequence[str], more: str = "") -> str:
         """What Z3 says; nothing where it has no answer in time."""
-        asked = self.folder / "asked.smt2"
+        asked = self.path.with_suffix(".asked")
         text = "\n".join((*lines, "(check-sat)", more, ""))
         asked.write_text(self.formula + text, encoding="utf-8")
         solver = Path(sys.executable).parent / "z3"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import subprocess
 import sys
@@ -15,7 +16,15 @@ from lbq_hw.host.transport import DeviceError
 from lbq_hw.network import Network
 from lbq_hw.sim.drawn.memories import random_access
 from lbq_hw.sim.drawn.networks import random_images
-from lbq_hw.sim.mutants.strong import deep_network, widened
+from lbq_hw.sim.mutants.strong import (
+    deep_network,
+    edge_network,
+    large_network,
+    lonely_network,
+    scaled,
+    sparse,
+    widened,
+)
 from lbq_hw.sim.mutants.trials import Rehearsed, rehearse
 from lbq_hw.sim.sweep.stands import External, OnChip, Trial
 from lbq_hw.sim.verilog import SimulatorError
@@ -25,8 +34,10 @@ PROGRAM, CHOSEN = "LBQ_MUTATED", "LBQ_MUTANT"
 """Variables: the folder with mutated programs by core, for ``tests/simulators.py``; the number of
 the fault that is switched on, for ``sim/bench.cpp``."""
 CORES = ("compact", "standard", "external", "pairs")
-NETWORKS, WIDE, DEEP = 25, 8, 4
-"""Networks that each core runs: drawn ones, some of them widened, and deep ones."""
+NETWORKS, WIDE, SCALED, SPARSE = 25, 8, 20, 8
+"""Networks that each core runs, and how many of them it also runs changed."""
+SPECIAL = {edge_network: 12, lonely_network: 4, deep_network: 4, large_network: 12}
+"""Networks that are made for a core."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,11 +100,20 @@ def suite(name: str) -> Suite:
             port = "tests/sim/test_external_port.py"
             words = ("tests/sim/test_external.py", "-k", "corrupted or drift or never")
             more = ((port, "-k", "single"), words) if name == "external" else ((port, "-k", name),)
-    wide = [widened(network, config, seed) for seed, network in enumerate(networks[:WIDE])]
-    deep = [deep_network(config, seed) for seed in range(DEEP)]
-    return Suite(
-        name=name, stand=stand, trials=_trials(stand, networks + wide + deep + whole), tests=more
-    )
+    whole += [widened(network, config, seed) for seed, network in enumerate(networks[:WIDE])]
+    whole += [scaled(network, config, seed) for seed, network in enumerate(networks[:SCALED])]
+    whole += [sparse(network, config, seed) for seed, network in enumerate(_largest(networks))]
+    whole += [make(config, seed) for make, count in SPECIAL.items() for seed in range(count)]
+    return Suite(name=name, stand=stand, trials=_trials(stand, networks + whole), tests=more)
+
+
+def _largest(networks: Sequence[Network]) -> Sequence[Network]:
+    """Those with the most neurons."""
+
+    def neurons(network: Network) -> int:
+        return sum(math.prod(layer.output_shape) for layer in network.layers[:-1])
+
+    return sorted(networks, key=neurons)[-SPARSE:]
 
 
 def _trials(stand: OnChip | External, networks: Sequence[Network]) -> tuple[Rehearsed, ...]:

@@ -26,7 +26,7 @@ from lbq_hw.compiler import Program, compile_network
 from lbq_hw.config import CoreConfig
 from lbq_hw.host import Device, DeviceError
 from lbq_hw.isa import Error, regions
-from lbq_hw.isa.regions import Region
+from lbq_hw.isa.regions import COUNTERS, Counters, Region
 from lbq_hw.network import INPUT
 from lbq_hw.numeric import Integers
 from lbq_hw.sim.drawn.networks import random_images
@@ -59,10 +59,10 @@ class Bench:
     image: NDArray[np.uint8]
     logits: Integers
 
-    def change(self, table: str, entry: int, **fields: int) -> None:
-        """Overwrite fields of a record, whether that is legal or not."""
+    def change(self, table: str, entry: int, like: int | None = None, **fields: int) -> None:
+        """Overwrite fields of a record, or of a copy of the record `like`, legal or not."""
         config, record = self.program.config, isa.TABLES[table]
-        values = self.program.table(table)[entry] | fields
+        values = self.program.table(table)[entry if like is None else like] | fields
         word = 0
         for name, slot in record.slots(config).items():
             assert values[name] >> slot.width in (0, -1), f"{name} cannot hold {values[name]}"
@@ -183,8 +183,15 @@ def test_a_segment_whose_exponent_is_above_the_one_before_it(good: Bench) -> Non
 
 
 def test_an_illegal_run(good: Bench) -> None:
-    last = len(good.program.table("runs")) - 1
-    good.change("runs", last, weight=good.program.config.weight_rows)
+    for entry in range(len(good.program.table("runs"))):
+        good.change("runs", entry, weight=good.program.config.weight_rows)
+        good.assert_stops_with(Error.RUN, entry)
+
+
+def test_an_illegal_run_at_the_end_of_its_table(good: Bench) -> None:
+    last = good.program.config.runs - 1
+    good.change("runs", last, like=0, weight=good.program.config.weight_rows)
+    good.change("paths", 0, run_first=last, run_last=last)
     good.assert_stops_with(Error.RUN, last)
 
 
@@ -337,6 +344,18 @@ def test_more_logits_than_their_memory_holds(good: Bench) -> None:
     good.assert_stops_with(Error.LOGIT, last)
 
 
+def test_as_many_logits_as_their_memory_holds(good: Bench) -> None:
+    config, last = good.program.config, len(good.program.table("layers")) - 1
+    assert config.logits // config.lanes == 35
+    stay = {"window_row_step": 0, "window_column_step": 0, "tiles_last": 0}
+    good.change("layers", last, rows_last=6, columns_last=4, **stay)
+    good.start()
+    assert good.core.wait(LIMIT)
+    assert good.registers() == (DONE, Error.NONE, 0)
+    good.change("layers", last, rows_last=5, columns_last=5, **stay)
+    good.assert_stops_with(Error.LOGIT, last)
+
+
 def test_a_parameter_tile_that_does_not_exist(good: Bench) -> None:
     layers, tiles = good.program.table("layers"), good.program.config.param_tiles
     entry = next(number for number, layer in enumerate(layers) if layer["tiles_last"])
@@ -401,6 +420,21 @@ def test_registers_can_be_read_while_busy(good: Bench) -> None:
     assert good.registers() == (BUSY, Error.NONE, 0)
     assert good.core.wait(LIMIT)
     assert good.registers() == (DONE, Error.NONE, 0)
+
+
+def test_a_reset_in_the_middle_of_a_run_leaves_nothing_behind(good: Bench) -> None:
+    good.assert_good()
+    counters = good.device.counters()
+    for part in range(20):
+        good.device.write_image(good.image)  # which a layer may have overwritten
+        good.start()
+        assert not good.core.wait(1 + part * counters.cycles // 20)
+        good.core.reset()
+        assert good.registers() == (0, Error.NONE, 0)
+        assert good.device.counters() == Counters(**dict.fromkeys(COUNTERS, 0))
+        assert good.core.wait(0)
+        assert np.array_equal(good.device.run(good.image), good.logits)  # memories are as before
+        assert good.device.counters() == counters
 
 
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])

@@ -213,6 +213,26 @@ def test_an_illegal_record_of_a_tape_ends_the_run_with_the_error_of_its_table(
     assert np.array_equal(device.run(image), wanted)
 
 
+@pytest.mark.parametrize("mark", ["HEAD", "PASS", "END"])
+def test_marks_of_a_tape_are_known_by_all_bits_of_their_addresses(
+    core: Verilated, shape: int, mark: str
+) -> None:
+    config, memory = external_core(shape)
+    program = compile_network(external_network(shape, 4), config, timing=memory.timing)
+    rest = [*tape.decode(config, program.tape), tape.TapeItem(address=tape.END)]
+    slices = sum(tape.ITEM_SLICES + len(item.payload) for item in (tape.head(config, 0), *rest))
+    items = [tape.head(config, slices), *rest]
+    address = getattr(tape, mark)
+    place = next(number for number, item in enumerate(items) if item.address == address)
+    for bit in range(regions.SHIFT):
+        items[place] = replace(items[place], address=address ^ 1 << bit)
+        core.load_tape(tape.joined(config, items), config.external)
+        core.write(REGISTERS["control"], [CLEAR])
+        core.write(REGISTERS["control"], [START])
+        assert core.wait(LIMIT)
+        assert core.read(REGISTERS["status"], 2) == [DONE | FAILED, Error.TAPE], bit
+
+
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
 def test_a_request_for_what_does_not_exist_is_refused(
     core: Verilated, shape: int, *, write: bool
