@@ -6,8 +6,8 @@
 //   2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
 //   3 0 0         fill the external memory  1
 //   4 0 0         reset                     1
-// Ends at the end of its input, or when the model of the external memory ends the simulation; the
-// model's message goes to standard error. +waves=F names a file for waves.
+// Ends at the end of its input, or when the model of the external memory ends the simulation, or when
+// the port does not answer. The reason goes to standard error. +waves=F names a file for waves.
 
 #include <cstdint>
 #include <cstdio>
@@ -71,6 +71,20 @@ static void reset() {
     for (int i = 0; top.busy && i < 1000000; ++i) cycle();
 }
 
+// Cycles that the port may take to accept a request or to answer it.
+static const int PATIENCE = 1000000;
+
+static void wait_for(const CData& signal, const char* what) {
+    for (int i = 0; i < PATIENCE; ++i) {
+        if (signal) return;
+        cycle();
+        top.clk = 0;
+        top.eval();
+    }
+    fprintf(stderr, "the core's port does not %s\n", what);
+    exit(1);
+}
+
 static void request(uint32_t addr, bool write, uint32_t data) {
     top.PORT(addr) = addr;
     top.PORT(write) = write;
@@ -78,13 +92,13 @@ static void request(uint32_t addr, bool write, uint32_t data) {
     top.PORT(valid) = 1;
     top.clk = 0;
     top.eval();
-    while (!top.PORT(ready)) cycle(), top.clk = 0, top.eval();
+    wait_for(top.PORT(ready), "accept a request");
     cycle();
     top.PORT(valid) = 0;
 }
 
 static uint32_t answer() {
-    while (!top.PORT(r_valid)) cycle();
+    wait_for(top.PORT(r_valid), "answer a read");
     uint32_t data = top.PORT(r_data);
     cycle();
     return data;

@@ -16,15 +16,8 @@ from lbq_hw.host.transport import DeviceError
 from lbq_hw.network import Network
 from lbq_hw.sim.drawn.memories import random_access
 from lbq_hw.sim.drawn.networks import random_images
-from lbq_hw.sim.mutants.strong import (
-    deep_network,
-    edge_network,
-    large_network,
-    lonely_network,
-    scaled,
-    sparse,
-    widened,
-)
+from lbq_hw.sim.mutants.made import deep_network, edge_network, large_network, lonely_network
+from lbq_hw.sim.mutants.strong import scaled, sparse, widened
 from lbq_hw.sim.mutants.trials import Rehearsed, rehearse
 from lbq_hw.sim.sweep.stands import External, OnChip, Trial
 from lbq_hw.sim.verilog import SimulatorError
@@ -36,6 +29,7 @@ the fault that is switched on, for ``sim/bench.cpp``."""
 CORES = ("compact", "standard", "external", "pairs")
 NETWORKS, WIDE, SCALED, SPARSE = 25, 8, 20, 8
 """Networks that each core runs, and how many of them it also runs changed."""
+_OWN = ("suites", "trials", "strong", "made")
 SPECIAL = {edge_network: 12, lonely_network: 4, deep_network: 4, large_network: 12}
 """Networks that are made for a core."""
 
@@ -52,7 +46,7 @@ class Suite:
     @property
     def sources(self) -> tuple[Path, ...]:
         """Files on which it depends what is found."""
-        own = [Path(__file__).with_name(f"{name}.py") for name in ("suites", "trials", "strong")]
+        own = [Path(__file__).with_name(f"{name}.py") for name in _OWN]
         return (*own, *(ROOT / selection[0] for selection in self.tests))
 
     def finds(self, program: Path, fault: int) -> str | None:
