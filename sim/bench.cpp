@@ -6,8 +6,8 @@
 //   2 hi lo       run until idle            cycles (2 words), 1 if idle before hi:lo cycles else 0
 //   3 0 0         fill the external memory  1
 //   4 0 0         reset                     1
-// Ends at the end of its input, or when the model of the external memory ends the simulation, or when
-// the port does not answer. The reason goes to standard error. +waves=F names a file for waves.
+// Ends at the end of its input, or when the model of the external memory ends the simulation, or
+// when the port does not answer. The reason goes to standard error. +waves=F names a file for waves.
 
 #include <cstdint>
 #include <cstdio>
