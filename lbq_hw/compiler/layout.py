@@ -29,10 +29,16 @@ class LaidOut(Rewritten):
         """Plane words that the network needs."""
         return max(tensor.end for tensor in self.tensors.values())
 
+    @property
+    def row_words(self) -> int:
+        """Words of its longest row."""
+        return max(tensor.row_words for tensor in self.tensors.values())
+
 
 def lay_out(forms: Sequence[Rewritten], config: CoreConfig) -> LaidOut:
-    """The first form whose activations fit, or the smallest; with external memory, an output may
-    overwrite the source of its identity.
+    """The first form whose activations fit, with rows that fit, too, if there is one; or the form
+    with the smallest activations. With external memory, an output may overwrite the source of its
+    identity.
     """
     found = []
     for form in forms:
@@ -40,7 +46,8 @@ def lay_out(forms: Sequence[Rewritten], config: CoreConfig) -> LaidOut:
         over = overwritten(form.network, tensors, config) if config.external else {}
         found.append(LaidOut(**vars(form), tensors=place_over(tensors, over, config.summary)))
     fitting = [one for one in found if one.end <= config.plane_words]
-    return fitting[0] if fitting else min(found, key=lambda one: one.end)
+    whole = [one for one in fitting if one.row_words <= config.row_words]
+    return next(iter(whole or fitting), None) or min(found, key=lambda one: one.end)
 
 
 def core_pitch(channels: int, config: CoreConfig) -> int:

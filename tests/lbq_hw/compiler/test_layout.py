@@ -9,6 +9,7 @@ from lbq_hw.compiler.patches import rewrite
 from lbq_hw.config import CoreConfig
 from lbq_hw.network import Network
 from lbq_hw.sim.drawn.cores import external_core
+from lbq_hw.sim.drawn.networks import random_network
 
 
 def replaced(network: Network, config: CoreConfig) -> dict[str, str]:
@@ -43,5 +44,15 @@ def test_with_external_memory_the_input_is_gathered_unless_only_then_it_does_not
     assert (plain.network, plain.patches) == (network, None)
     assert plain.end < gathered.end
     for words, wanted in ((gathered.end, gathered), (gathered.end - 1, plain), (1, plain)):
-        core = config.with_(plane_words=words)
+        core = config.with_(plane_words=words, row_words=gathered.row_words)
+        assert lay_out(rewrite(network, core), core).tensors == wanted.tensors
+
+
+def test_the_input_is_not_gathered_if_only_then_its_rows_are_too_long() -> None:
+    network = random_network(0)
+    config = external_core(network, 0, lanes=16, summary=1)
+    gathered, plain = (lay_out((form,), config) for form in rewrite(network, config))
+    assert (gathered.row_words, plain.row_words) == (5, 3)
+    for words, wanted in ((5, gathered), (4, plain), (3, plain), (2, gathered)):
+        core = config.with_(plane_words=gathered.end, row_words=words)
         assert lay_out(rewrite(network, core), core).tensors == wanted.tensors
