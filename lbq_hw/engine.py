@@ -12,7 +12,7 @@ from concurrent.futures import as_completed
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import lbq_hw
 from lbq_hw.flow.inputs import sources_digest
@@ -82,7 +82,8 @@ def _client(workers: int, scheduler: str | None) -> Iterator[Client]:
             yield client
         return
     # Errors of jobs come with their results; what is logged is how busy the machine is.
-    options = {"threads_per_worker": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    options: dict[str, Any] = {"threads_per_worker": 1, "memory_limit": 0}
+    options |= {"silence_logs": logging.CRITICAL}
     # Dask opens a port for its web pages in any case. It is any free one, so that several clusters
     # can run on one machine.
     options["scheduler_kwargs"] = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
