@@ -13,6 +13,7 @@ _SAME = "The same bit is exchanged where membranes are written and read: groups 
 _WAITS = "In the cycle after a start only, the host's port waits a cycle longer; no result changes."
 _COUNTS = "No test counts so far."
 _RESET = "The register is set before it is used, so that it needs no reset."
+_LONG = "With this core's groups, an update takes longer than the loop of a membrane."
 _REASONS = {
     ("lbq_hw/core/neurons/level_collector.py:44", "neurons.at[1].group[0]", "inv"): _SAME,
     ("lbq_hw/core/neurons/level_collector.py:44", "neurons.at[1].group[1]", "inv"): _SAME,
@@ -33,10 +34,8 @@ _REASONS = {
         "Without an error, the register has the number of a layer, which has no such bit.",
     ("lbq_hw/core/scan/fetch.py:164", "SRST[0]", "const0"):
         "No test resets a core with external memory in the middle of a run.",
-    ("lbq_hw/core/neurons/partial_updates.py:57", "core.neurons.updates.$like[2]", "cnot1"):
-        "With this core's groups, an update takes longer than the loop of a membrane.",
-    ("lbq_hw/core/neurons/partial_updates.py:61", "A[2]", "const1"):
-        "With this core's groups, an update takes longer than the loop of a membrane.",
+    ("lbq_hw/core/neurons/partial_updates.py:57", "core.neurons.updates.$like[2]", "cnot1"): _LONG,
+    ("lbq_hw/core/neurons/partial_updates.py:61", "A[2]", "const1"): _LONG,
     ("lbq_hw/core/external/tape_reader.py:219", "A[17]", "cnot1"):
         "Only an address with two wrong bits is taken for the END of a tape.",
     ("lbq_hw/core/walk/step_infos.py:184", "core.walker.infos.bit[1]", "cnot0"):
