@@ -10,6 +10,9 @@ Both get the same inputs. Two arguments are tried:
   example is a register that is loaded at wrong times, too, but used after right ones only.
 
 A fault that changes only what happens in states that no program reaches is not shown equivalent.
+
+The chip of an external memory, and registers that sample its pads at the falling edge, stand
+outside: what they get is compared, and what they give is the same for both, and anything.
 """
 
 from __future__ import annotations
@@ -33,6 +36,13 @@ SECONDS = 60
 STEPS = 2
 QUESTIONS = 8
 """At most, about one fault."""
+_OUTSIDE = (
+    "chtype -set falling t:$dff r:CLK_POLARITY=0 %i",
+    "autoname t:falling",
+    "hierarchy -generate falling o:Q i:*",
+    "hierarchy -generate sdram o:dq_o o:violated i:*",
+    f"expose -evert {TOP}/t:falling {TOP}/t:sdram",
+)
 _WRITE = ("memory_collect", "memory_nordff", "async2sync", "dffunmap", "opt_clean")
 _STATE = re.compile(rf"^\(declare-datatype \|{TOP}_s\| \(\(\|{TOP}_mk\|\n(.*?)^\)\)\)", re.M | re.S)
 _FIELD = re.compile(r"^  \(\|(.+?)\| (.+)\)(?: ; (.*))?$", re.MULTILINE)
@@ -47,7 +57,7 @@ def equivalent(stand: Stand, faults: Sequence[Fault], *, workers: int) -> Iterat
         script = [*flat(stand, folder), "design -save flat"]
         for fault in faults:
             formula = f"write_smt2 -stdt -wires {fault.number}.smt2"
-            script += ["design -load flat", fault.alone(), *_WRITE, formula]
+            script += ["design -load flat", fault.alone(), *_OUTSIDE, *_WRITE, formula]
         run(script, folder)
 
         def is_equal(fault: Fault) -> bool:
@@ -70,6 +80,10 @@ class Field:
     @property
     def is_memory(self) -> bool:
         return self.sort.startswith("(Array")
+
+    def bit(self, *, value: bool) -> str:
+        """A value of a field of one bit, which Yosys describes in either of two ways."""
+        return str(value).lower() if self.sort == "Bool" else f"#b{value:d}"
 
 
 @dataclass(frozen=True)
@@ -114,8 +128,8 @@ class Pair:
         last one, and what is not loose after it. With `start`, all is equal before the first step,
         and each step counts. None if the solver does not know.
         """
-        lines = self._states("a0", "false")
-        lines += self._states("b0", "true", apart=set() if start else loose, like="a0")
+        lines = self._states("a0", fault=False)
+        lines += self._states("b0", fault=True, apart=set() if start else loose, like="a0")
         names, differing = [], []
         for step in range(steps):
             a, b = f"a{step}", f"b{step}"
@@ -128,8 +142,8 @@ class Pair:
                         names.append(field.key)
                         differing.append(_unequal(field.following, a, b))
             same = set() if start else {field.key for field in self.fields} - loose
-            lines += self._successor(a, f"a{step + 1}", "false")
-            lines += self._successor(b, f"b{step + 1}", "true", same=same, like=f"a{step + 1}")
+            lines += self._successor(a, f"a{step + 1}", fault=False)
+            lines += self._successor(b, f"b{step + 1}", fault=True, same=same, like=f"a{step + 1}")
         lines += [f"(define-const d{i} Bool {each})" for i, each in enumerate(differing)]
         every = " ".join(f"d{i}" for i in range(len(differing)))
         said = self._ask([*lines, f"(assert (or {every}))"], f"(get-value ({every}))")
@@ -139,13 +153,13 @@ class Pair:
         return found or None
 
     def _states(
-        self, state: str, fault: str, *, apart: set[str] | None = None, like: str = ""
+        self, state: str, *, fault: bool, apart: set[str] | None = None, like: str = ""
     ) -> list[str]:
         """Define any state; or one that is `like` another, but for the registers `apart`."""
         lines, values = [], ["true"]
         for number, field in enumerate(self.fields):
             if field.name == f"\\{INPUT}":
-                values.append(fault)
+                values.append(field.bit(value=fault))
             elif apart is None or field.key in apart:
                 lines.append(f"(declare-const {state}_{number} {field.sort})")
                 values.append(f"{state}_{number}")
@@ -154,7 +168,13 @@ class Pair:
         return [*lines, _defined(state, values)]
 
     def _successor(
-        self, before: str, state: str, fault: str, *, same: set[str] | None = None, like: str = ""
+        self,
+        before: str,
+        state: str,
+        *,
+        fault: bool,
+        same: set[str] | None = None,
+        like: str = "",
     ) -> list[str]:
         """Define the state after another one, with any inputs; or with those of the state `like`,
         and what is the `same` as there.
@@ -162,7 +182,7 @@ class Pair:
         lines, values = [], ["true"]
         for number, field in enumerate(self.fields):
             if field.name == f"\\{INPUT}":
-                values.append(fault)
+                values.append(field.bit(value=fault))
             elif same is not None and (field.key in same or field.following is None):
                 values.append(f"(|{field.key}| {like})")
             elif field.following is None:
@@ -179,7 +199,10 @@ class Pair:
         asked.write_text(self.formula + text, encoding="utf-8")
         solver = Path(sys.executable).parent / "z3"
         limited = ["sh", "-c", f'ulimit -t {SECONDS}; exec "$@"', "sh", str(solver), str(asked)]
-        return subprocess.run(limited, capture_output=True, text=True, check=False).stdout.strip()
+        said = subprocess.run(limited, capture_output=True, text=True, check=False).stdout.strip()
+        if said and said.split()[0] not in ("sat", "unsat", "unknown", "timeout"):
+            raise RuntimeError(f"{asked}: {said}")
+        return said
 
 
 def _defined(state: str, values: Sequence[str]) -> str:
