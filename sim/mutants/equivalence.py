@@ -2,8 +2,8 @@
 
 Both get the same inputs. Two arguments are tried:
 
-* Both start a cycle in the same state, any state. If they then always give the same outputs and end
-  in the same state, the fault changes nothing.
+* Both start a cycle in the same state, any state in which registers that are always 0 are 0. If
+  they then always give the same outputs and end in the same state, the fault changes nothing.
 * Some registers may differ, all other state may not. If this holds for `STEPS` cycles in a row, and
   then always for another one, and outputs never differ, then it holds forever: induction over
   cycles, from a common state on. The registers are those that the solver finds to differ. An
@@ -81,6 +81,10 @@ class Field:
     def is_memory(self) -> bool:
         return self.sort.startswith("(Array")
 
+    @property
+    def is_bit(self) -> bool:
+        return self.sort in ("Bool", "(_ BitVec 1)")
+
     def bit(self, *, value: bool) -> str:
         """A value of a field of one bit, which Yosys describes in either of two ways."""
         return str(value).lower() if self.sort == "Bool" else f"#b{value:d}"
@@ -103,6 +107,29 @@ class Pair:
         following = {key: value for value, key in _NEXT.findall(self.formula)}
         [_, *fields] = _FIELD.findall(described[1])  # the first tells whether it is a start
         return tuple(Field(key, sort, name, following.get(key)) for key, sort, name in fields)
+
+    @cached_property
+    def silent(self) -> set[str]:
+        """Registers of one bit that are 0 after a reset, and then forever, also with the fault: by
+        induction, in which more and more registers may be 1.
+        """
+        resets = [field.key for field in self.fields if field.name == "\\rst"]
+        kept = (
+            [field for field in self.fields if field.following and field.is_bit] if resets else []
+        )
+        while kept:
+            ones = [f"(not (= {field.following} {field.bit(value=False)}))" for field in kept]
+            lines = [f"(declare-const {state} |{TOP}_s|)" for state in ("reset", "later")]
+            lines += [f"(assert (= (|{key}| reset) true))" for key in resets]
+            lines += [
+                f"(assert (= (|{field.key}| later) {field.bit(value=False)}))" for field in kept
+            ]
+            either = [f"(or {_at(one, 'reset')} {_at(one, 'later')})" for one in ones]
+            found = self._true(lines, either)
+            if not found:
+                return set() if found is None else {field.key for field in kept}
+            kept = [field for number, field in enumerate(kept) if number not in found]
+        return set()
 
     def is_equal(self) -> bool:
         """Whether the fault is shown to change nothing."""
@@ -144,13 +171,19 @@ class Pair:
             same = set() if start else {field.key for field in self.fields} - loose
             lines += self._successor(a, f"a{step + 1}", fault=False)
             lines += self._successor(b, f"b{step + 1}", fault=True, same=same, like=f"a{step + 1}")
-        lines += [f"(define-const d{i} Bool {each})" for i, each in enumerate(differing)]
-        every = " ".join(f"d{i}" for i in range(len(differing)))
+        found = self._true(lines, differing)
+        return None if found is None else {names[number] for number in found}
+
+    def _true(self, lines: Sequence[str], claims: Sequence[str]) -> set[int] | None:
+        """Some of the claims that can be true together, none if no claim ever is; None if the
+        solver does not know.
+        """
+        lines = [*lines, *(f"(define-const d{i} Bool {each})" for i, each in enumerate(claims))]
+        every = " ".join(f"d{i}" for i in range(len(claims)))
         said = self._ask([*lines, f"(assert (or {every}))"], f"(get-value ({every}))")
         if said.startswith("unsat"):
             return set()
-        found = {names[int(number)] for number in re.findall(r"\(d(\d+) true\)", said)}
-        return found or None
+        return {int(number) for number in re.findall(r"\(d(\d+) true\)", said)} or None
 
     def _states(
         self, state: str, *, fault: bool, apart: set[str] | None = None, like: str = ""
@@ -160,6 +193,8 @@ class Pair:
         for number, field in enumerate(self.fields):
             if field.name == f"\\{INPUT}":
                 values.append(field.bit(value=fault))
+            elif field.key in self.silent:
+                values.append(field.bit(value=False))
             elif apart is None or field.key in apart:
                 lines.append(f"(declare-const {state}_{number} {field.sort})")
                 values.append(f"{state}_{number}")

@@ -218,7 +218,8 @@ def test_marks_of_a_tape_are_known_by_all_bits_of_their_addresses(
     core: Verilated, shape: int, mark: str
 ) -> None:
     config, memory = external_core(shape)
-    program = compile_network(external_network(shape, 4), config, timing=memory.timing)
+    network = external_network(shape, 4)
+    program = compile_network(network, config, timing=memory.timing)
     rest = [*tape.decode(config, program.tape), tape.TapeItem(address=tape.END)]
     slices = sum(tape.ITEM_SLICES + len(item.payload) for item in (tape.head(config, 0), *rest))
     items = [tape.head(config, slices), *rest]
@@ -232,6 +233,10 @@ def test_marks_of_a_tape_are_known_by_all_bits_of_their_addresses(
         core.write(REGISTERS["control"], [START])
         assert core.wait(LIMIT)
         assert core.read(REGISTERS["status"], 2) == [DONE | FAILED, Error.TAPE], bit
+    core.load_tape(program.tape, config.external)
+    [image] = random_images(network, 1, 4)
+    wanted = golden.run(network, image[None]).logits[0]
+    assert np.array_equal(Device(core, program).run(image), wanted)
 
 
 @pytest.mark.parametrize("write", [False, True], ids=["read", "write"])
@@ -272,3 +277,17 @@ def test_requests_during_a_run_are_refused_and_change_nothing(core: Verilated, s
         assert core.wait(LIMIT), name
         assert np.array_equal(device.read_logits(), wanted), name
     assert np.array_equal(device.run(image), wanted)
+
+
+def test_during_a_run_a_request_for_what_does_not_exist_has_an_error_of_its_own(
+    core: Verilated, shape: int
+) -> None:
+    config, memory = external_core(shape)
+    program = compile_network(external_network(shape, 4), config, timing=memory.timing)
+    core.load_tape(program.tape, config.external)
+    for where, address in absent(config).items():
+        core.write(REGISTERS["control"], [CLEAR])
+        core.write(REGISTERS["control"], [START])
+        assert core.read(address, 1) == [0], where
+        assert core.read(REGISTERS["status"], 3) == [BUSY | FAILED, Error.ADDRESS, 0], where
+        assert core.wait(LIMIT), where

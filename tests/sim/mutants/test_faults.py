@@ -12,6 +12,7 @@ from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from lbq_hw.core.fabric.registers import copies
 from lbq_hw.sim.mutants.equivalence import equivalent
 from lbq_hw.sim.mutants.faults import INPUT, Fault, plant, run
 from lbq_hw.sim.mutants.suites import CORES, suite
@@ -77,6 +78,19 @@ class Late(wiring.Component):
         m.d.sync += shown.eq(self.valid)
         m.d.sync += kept.eq(Mux(self.valid, self.a, kept))
         m.d.comb += self.o.eq(Mux(shown, kept, 0))
+        return m
+
+
+class Copied(wiring.Component):
+    """Shows a copy of ``a`` whose bit `keep`, which would clear it, is always 0."""
+
+    def __init__(self) -> None:
+        super().__init__({"a": In(2), "o": Out(2)})
+
+    def elaborate(self: Any, _platform: object) -> Module:
+        m = Module()
+        [copy] = copies(m, self.a, 1, name="copy")
+        m.d.comb += self.o.eq(copy)
         return m
 
 
@@ -146,6 +160,15 @@ def test_a_register_that_is_loaded_too_often_but_used_after_right_loads_is_equiv
     assert {fault.mode for fault in enables} >= {"const0", "const1", "inv"}
     assert [*equivalent(stand(Late), enables, workers=2)] == [
         fault.mode == "const1" for fault in enables
+    ]
+
+
+def test_a_register_that_is_always_0_may_be_stuck_at_0() -> None:
+    _, faults = plant(stand(Copied), count=90, seed=1)
+    keeps = [fault for fault in faults if (fault.port, fault.wire) == ("Q", "copy_keep_0[0]")]
+    assert {fault.mode for fault in keeps} >= {"const0", "const1", "inv"}
+    assert [*equivalent(stand(Copied), keeps, workers=2)] == [
+        fault.mode == "const0" for fault in keeps
     ]
 
 
