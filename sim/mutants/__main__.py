@@ -42,9 +42,10 @@ MOST_SECONDS = 600
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A fault to look for in the build of a core."""
+    """A fault to look for in the build of a core, by one of its suite's searches."""
 
     core: str
+    search: int
     program: Path
     fault: int
 
@@ -58,19 +59,25 @@ class Found:
 
 
 def look(job: Job) -> Found:
-    return Found(job=job, by=suite(job.core).finds(job.program, job.fault))
+    search = suite(job.core).searches[job.search]
+    return Found(job=job, by=search.finds(job.program, job.fault))
 
 
 def examine(core: str, store: Store, *, count: int, seed: int, workers: int) -> dict[str, Any]:
-    """Plant faults in a core and look for each that has no result in the store yet."""
+    """Plant faults in a core and look for each that has no result in the store yet. What one search
+    finds, the next ones do not look for.
+    """
     looking = suite(core)
     text, faults = plant(looking.stand, count=count, seed=seed)
-    sources = [path.read_text("utf-8") for path in (BENCH, *looking.sources)]
-    keys = {fault.number: key_of(core, text, sources, fault.number) for fault in faults}
-    if waiting := [fault for fault in faults if keys[fault.number] not in store]:
-        _look_for(waiting, looking, text, keys, store, workers)
-    found = {number: store[key] for number, key in keys.items()}
-    alive = [fault for fault in faults if found[fault.number] is None]
+    found: dict[int, str] = {}
+    for number, search in enumerate(looking.searches):
+        sources = [path.read_text("utf-8") for path in (BENCH, *search.sources)]
+        left = [fault for fault in faults if fault.number not in found]
+        keys = {fault.number: key_of(core, text, sources, fault.number) for fault in left}
+        if waiting := [fault for fault in left if keys[fault.number] not in store]:
+            _look_for(waiting, looking, number, text, keys, store, workers)
+        found |= {fault: store[key] for fault, key in keys.items() if store[key] is not None}
+    alive = [fault for fault in faults if fault.number not in found]
     how = Path(equivalence.__file__).read_text("utf-8")
     shown = {fault.number: key_of(how, core, text, fault.number) for fault in alive}
     unknown = [fault for fault in alive if shown[fault.number] not in store]
@@ -81,30 +88,36 @@ def examine(core: str, store: Store, *, count: int, seed: int, workers: int) -> 
             store.add(shown[fault.number], equal)
             bar.advance(task)
     same = {number for number, key in shown.items() if store[key]}
-    told = [_told(fault, found[fault.number], same) for fault in faults]
+    told = [_told(fault, found.get(fault.number), same) for fault in faults]
     return {"core": core, **_counted(told), "faults": told}
 
 
 def _look_for(
     faults: Sequence[Fault],
     looking: Suite,
+    number: int,
     text: str,
     keys: Mapping[int, str],
     store: Store,
     workers: int,
 ) -> None:
-    """Build the core with its faults, look for each, and store the result under its key."""
+    """Build the core with its faults, look for each by a search of the suite, and store the result
+    under its key.
+    """
     with tempfile.TemporaryDirectory() as folder:
         # Tests find the program by the name of its core.
         program = Path(folder) / looking.stand.config.digest
         built = build_bench(text, BENCH, top=TOP, cache=ROOT / CACHE).resolve()
         _limit(program, built, MOST_SECONDS)
         began = _seconds()
-        if (broken := looking.finds(program, 0)) is not None:
+        if (broken := looking.searches[number].finds(program, 0)) is not None:
             raise SystemExit(f"error: the {looking.name} core fails without a fault ({broken})")
         # With some faults the core never answers the host.
         _limit(program, built, math.ceil(5 + 3 * (_seconds() - began)))
-        jobs = [Job(core=looking.name, program=program, fault=one.number) for one in faults]
+        jobs = [
+            Job(core=looking.name, search=number, program=program, fault=one.number)
+            for one in faults
+        ]
         with image_bar() as bar:
             task = bar.add_task(f"faults, {looking.name}", total=len(faults))
             for done in engine.results(look, jobs, workers=workers):

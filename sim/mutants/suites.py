@@ -7,6 +7,7 @@ import math
 import os
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ from lbq_hw.sim.drawn.memories import random_access
 from lbq_hw.sim.drawn.networks import random_images
 from lbq_hw.sim.mutants.made import deep_network, edge_network, large_network, lonely_network
 from lbq_hw.sim.mutants.strong import scaled, sparse, widened
-from lbq_hw.sim.mutants.trials import Rehearsed, rehearse
+from lbq_hw.sim.mutants.trials import rehearse
 from lbq_hw.sim.sweep.stands import External, OnChip, Trial
 from lbq_hw.sim.verilog import SimulatorError
 
@@ -34,34 +35,52 @@ SPECIAL = {edge_network: 12, lonely_network: 4, deep_network: 4, large_network: 
 """Networks that are made for a core."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Suite:
-    """A core, the networks that it runs one after the other, and arguments of pytest."""
+class Search(ABC):
+    """A way to find faults in a core."""
 
-    name: str
-    stand: OnChip | External
-    trials: tuple[Rehearsed, ...]
-    tests: tuple[tuple[str, ...], ...] = ()
+    sources: tuple[Path, ...]
+    """Files on which it depends what is found."""
 
-    @property
-    def sources(self) -> tuple[Path, ...]:
-        """Files on which it depends what is found."""
-        own = [Path(__file__).with_name(f"{name}.py") for name in _OWN]
-        return (*own, *(ROOT / selection[0] for selection in self.tests))
+    @abstractmethod
+    def finds(self, program: Path, fault: int) -> str | None:
+        """What fails with a fault, or None; `program` is the build."""
+
+
+class Networks(Search):
+    """Networks that a core runs one after the other."""
+
+    sources = tuple(Path(__file__).with_name(f"{name}.py") for name in _OWN)
+
+    def __init__(self, stand: OnChip | External, networks: Sequence[Network]):
+        self._stand = stand
+        self._trials = [
+            rehearse(stand, Trial(network=one, inputs=random_images(one, 1 + number % 2, number)))
+            for number, one in enumerate(networks)
+        ]
 
     def finds(self, program: Path, fault: int) -> str | None:
-        """What fails with a fault, cheapest first, or None; `program` is the build."""
         os.environ[CHOSEN] = str(fault)
-        with self.stand.start(program) as core:
-            for number, trial in enumerate(self.trials):
+        with self._stand.start(program) as core:
+            for number, trial in enumerate(self._trials):
                 try:
                     found = trial.difference(core)
                 except (DeviceError, SimulatorError) as error:
                     found = str(error)
                 if found is not None:
                     return f"network {number}: {found}"
-        env = os.environ | {PROGRAM: str(program.parent)}
-        for selection in self.tests:
+        return None
+
+
+class Tests(Search):
+    """Tests of the repository, as arguments of pytest."""
+
+    def __init__(self, selections: Sequence[tuple[str, ...]]):
+        self._selections = selections
+        self.sources = tuple(ROOT / selection[0] for selection in selections)
+
+    def finds(self, program: Path, fault: int) -> str | None:
+        env = os.environ | {CHOSEN: str(fault), PROGRAM: str(program.parent)}
+        for selection in self._selections:
             options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
             command = [sys.executable, "-m", "pytest", *options, *selection]
             done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, check=False)
@@ -70,6 +89,15 @@ class Suite:
             if done.returncode:
                 return selection[0]
         return None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Suite:
+    """A core, and the searches for its faults, cheapest first."""
+
+    name: str
+    stand: OnChip | External
+    searches: tuple[Search, ...]
 
 
 @cache
@@ -98,7 +126,7 @@ def suite(name: str) -> Suite:
     whole += [scaled(network, config, seed) for seed, network in enumerate(networks[:SCALED])]
     whole += [sparse(network, config, seed) for seed, network in enumerate(_largest(networks))]
     whole += [make(config, seed) for make, count in SPECIAL.items() for seed in range(count)]
-    return Suite(name=name, stand=stand, trials=_trials(stand, networks + whole), tests=more)
+    return Suite(name=name, stand=stand, searches=(Networks(stand, networks + whole), Tests(more)))
 
 
 def _largest(networks: Sequence[Network]) -> Sequence[Network]:
@@ -108,11 +136,3 @@ def _largest(networks: Sequence[Network]) -> Sequence[Network]:
         return sum(math.prod(layer.output_shape) for layer in network.layers[:-1])
 
     return sorted(networks, key=neurons)[-SPARSE:]
-
-
-def _trials(stand: OnChip | External, networks: Sequence[Network]) -> tuple[Rehearsed, ...]:
-    trials = (
-        Trial(network=network, inputs=random_images(network, 1 + number % 2, number))
-        for number, network in enumerate(networks)
-    )
-    return tuple(rehearse(stand, trial) for trial in trials)

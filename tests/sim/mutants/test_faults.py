@@ -43,7 +43,8 @@ class Outside(wiring.Component):
     def elaborate(self: Any, _platform: object) -> Module:
         m: Any = Module()
         m.domains.falling = ClockDomain(clk_edge="neg", reset_less=True, local=True)
-        m.submodules.redundant = block = Redundant()
+        block: Any = Redundant()
+        m.submodules.redundant = block
         o, dq_o = Signal(), Signal(16)
         m.submodules.chip = Instance("sdram", i_a=o, o_dq_o=dq_o)
         m.d.comb += [getattr(block, name).eq(getattr(self, name)) for name in "abc"]
