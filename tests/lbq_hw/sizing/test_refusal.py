@@ -23,7 +23,7 @@ def refused(model: str, board: str | boards.Board, **options: int) -> list[str]:
 
 
 def test_a_shortcut_is_too_much_for_a_board_of_fewer_cells() -> None:
-    smaller = replace(boards.find("icebreaker"), luts=3600)
+    smaller = replace(boards.find("icebreaker"), luts=3650)
     *_, costs, change, board = refused("digits", smaller)
     assert "a second path into a layer costs about" in costs
     assert "a weight of 8 bits instead of 4 costs about" in costs
