@@ -60,9 +60,12 @@ def equivalent(stand: Stand, faults: Sequence[Fault], *, workers: int) -> Iterat
             script += ["design -load flat", fault.alone(), *_OUTSIDE, *_WRITE, formula]
         run(script, folder)
 
+        first = Pair(folder / f"{faults[0].number}.smt2") if faults else None
+
         def is_equal(fault: Fault) -> bool:
+            pair = Pair(folder / f"{fault.number}.smt2", like=first)
             # The formula has one clock, whatever is done to the clock of a register.
-            return fault.port != "CLK" and Pair(folder / f"{fault.number}.smt2").is_equal()
+            return fault.port != "CLK" and pair.is_equal()
 
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(is_equal, faults)
@@ -92,9 +95,13 @@ class Field:
 
 @dataclass(frozen=True)
 class Pair:
-    """A core with a fault and without, as Yosys describes both in one formula for a solver."""
+    """A core with a fault and without, as Yosys describes both in one formula for a solver.
+
+    `like` is the same core with another fault. A register that is not silent there is not tried.
+    """
 
     path: Path
+    like: Pair | None = None
 
     @cached_property
     def formula(self) -> str:
@@ -114,9 +121,8 @@ class Pair:
         induction, in which more and more registers may be 1.
         """
         resets = [field.key for field in self.fields if field.name == "\\rst"]
-        kept = (
-            [field for field in self.fields if field.following and field.is_bit] if resets else []
-        )
+        loud = self.like.loud if self.like else set[str]()
+        kept = [field for field in self.bits if field.name not in loud] if resets else []
         while kept:
             ones = [f"(not (= {field.following} {field.bit(value=False)}))" for field in kept]
             lines = [f"(declare-const {state} |{TOP}_s|)" for state in ("reset", "later")]
@@ -130,6 +136,16 @@ class Pair:
                 return set() if found is None else {field.key for field in kept}
             kept = [field for number, field in enumerate(kept) if number not in found]
         return set()
+
+    @property
+    def bits(self) -> list[Field]:
+        """Registers of one bit."""
+        return [field for field in self.fields if field.following and field.is_bit]
+
+    @cached_property
+    def loud(self) -> set[str]:
+        """Names of registers of one bit that are not silent."""
+        return {field.name for field in self.bits if field.name and field.key not in self.silent}
 
     def is_equal(self) -> bool:
         """Whether the fault is shown to change nothing."""
