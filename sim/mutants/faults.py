@@ -27,8 +27,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 _CHOICE = re.compile(rf"-ctrl {INPUT} \d+ \d+")
 _FAULT = re.compile(
     r"-mode (\S+) .*?-cell (\S+) -port (\S+) -portbit (\d+)"
-    r"(?:.*?-wire (\S+) -wirebit (\d+))?(?:.*?-src (\S+))?"
+    r"(?:.*?-wire (\S+) -wirebit (\d+))?"
 )
+_SOURCE = re.compile(rf"-src {re.escape(str(_ROOT))}/((?!\.)\S+)")
+"""The first line of the repository's own; lines of installed packages are passed over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,8 @@ def _faults(lines: Sequence[str]) -> Iterator[Fault]:
     for number, line in enumerate(lines, 1):
         found = _FAULT.search(line)
         assert found is not None, line
-        mode, cell, port, bit, wire, wire_bit, source = found.groups()
+        mode, cell, port, bit, wire, wire_bit = found.groups()
+        source = _SOURCE.search(line)
         yield Fault(
             number=number,
             mode=mode,
@@ -102,6 +105,6 @@ def _faults(lines: Sequence[str]) -> Iterator[Fault]:
             port=port,
             bit=int(bit),
             wire=f"{wire}[{wire_bit}]" if wire else "",
-            source=(source or "").removeprefix(f"{_ROOT}/"),
+            source=source[1] if source else "",
             command=line,
         )

@@ -14,6 +14,7 @@ _WAITS = "In the cycle after a start only, the host's port waits a cycle longer;
 _COUNTS = "No test counts so far."
 _RESET = "The register is set before it is used, so that it needs no reset."
 _LONG = "With this core's groups, an update takes longer than the loop of a membrane."
+_SHORT = "In this core, rows are too short for runs of so many spans."
 _REASONS = {
     ("lbq_hw/core/neurons/level_collector.py:44", "neurons.at[1].group[0]", "inv"): _SAME,
     ("lbq_hw/core/neurons/level_collector.py:44", "neurons.at[1].group[1]", "inv"): _SAME,
@@ -24,8 +25,8 @@ _REASONS = {
     (
         "lbq_hw/core/host/registers.py:191", "host.registers.count_empty_requests[15]", "const0",
     ): _COUNTS,
-    ("lbq_hw/core/walk/requests.py:217", "Y[0]", "const0"):
-        "In this core, rows are too short for runs of three spans.",
+    ("lbq_hw/core/walk/requests.py:217", "Y[0]", "const0"): _SHORT,
+    ("lbq_hw/core/walk/requests.py:187", "Y[7]", "const0"): _SHORT,
     ("lbq_hw/core/walk/loops.py:129", "A[3]", "const0"):
         "A window ends at the last column, so that no position lies beyond it.",
     ("lbq_hw/core/walk/requests.py:62", "walker.requests.i__payload[27]", "cnot1"):
@@ -38,10 +39,24 @@ _REASONS = {
     ("lbq_hw/core/neurons/partial_updates.py:61", "A[2]", "const1"): _LONG,
     ("lbq_hw/core/external/tape_reader.py:219", "A[17]", "cnot1"):
         "Only an address with two wrong bits is taken for the END of a tape.",
-    ("lbq_hw/core/walk/step_infos.py:184", "core.walker.infos.bit[1]", "cnot0"):
+    ("lbq_hw/core/walk/step_infos.py:126", "core.walker.infos.bit[1]", "cnot0"):
         "Chunks are aligned to granules, and the bit is below a granule.",
     ("lbq_hw/core/walk/layer_loader.py:191", "A[0]", "const0"):
         "After a record, its table is read on, and the data are not used.",
+    ("lbq_hw/core/neurons/partial_updates.py:92", "core.neurons.updates.turns_1[0]", "const1"):
+        _LONG,
+    ("lbq_hw/core/neurons/neuron_unit.py:188", "S[0]", "const0"):
+        "No network that was tried doubles a sum of as many bits.",
+    ("lbq_hw/core/external/tape_reader.py:207", "A[30]", "cnot1"):
+        "No tape has two million slices.",
+    ("lbq_hw/core/stream/queue.py:63", "A[2]", "const1"):
+        "No more words are read than the queue has room for.",
+    ("lbq_hw/core/walk/path_store.py:209", "core.walker.load__record[93]", "const0"):
+        "The lower bound of columns is even in all programs of the compiler.",
+    ("lbq_hw/core/scan/fetch.py:197", "core.scanner.fetch.$signal$25[30]", "cnot1"):
+        "The lanes of an identity begin at a granule, so that the other bit is always 0.",
+    ("lbq_hw/core/memory/planes.py:158", "core.planes.read__en[0]", "const1"):
+        "A word is taken in the cycle in which it comes, so that it need not stay.",
 }  # fmt: skip
 """By the line of the source, the wire or else the cell's port, and what is done to the bit."""
 
