@@ -57,10 +57,10 @@ def differences(expected: Any, found: Any, place: str = "") -> Iterator[str]:
 
 
 def spoiled(message: Any) -> Any:
-    """The message with its last value changed."""
+    """The message with its last value changed, or with one value more if it has none."""
     if isinstance(message, dict):
         name = list(message)[-1]
         return message | {name: spoiled(message[name])}
     if isinstance(message, list | tuple):
-        return type(message)([*message[:-1], spoiled(message[-1])])
+        return type(message)([*message[:-1], spoiled(message[-1]) if message else 0])
     return message ^ 1 if isinstance(message, int) else None

@@ -26,7 +26,7 @@ from lbq_hw.datasets.fitting import load_samples
 from lbq_hw.sim import golden, regression, runner
 from lbq_hw.sim.benches import BENCHES
 from lbq_hw.sim.benches.harness import Settings
-from lbq_hw.sim.benches.scoreboard import differences
+from lbq_hw.sim.benches.scoreboard import differences, spoiled
 from lbq_hw.sim.command import main
 from lbq_hw.sim.drawn.networks import random_images, random_network
 from lbq_hw.sim.models.programs import SMALL
@@ -205,6 +205,11 @@ def test_all_that_differs_in_a_message_is_told() -> None:
         "b.c: expected 3, found 8",
     ]
     assert list(differences([1], [1, 2])) == ["value: expected [1], found [1, 2]"]
+
+
+@pytest.mark.parametrize("message", [3, {"a": 1, "b": []}, {"a": [1, 2]}, (1, 2), [[]]])
+def test_a_spoiled_message_differs(message: object) -> None:
+    assert list(differences(message, spoiled(message)))
 
 
 @needs_icarus
