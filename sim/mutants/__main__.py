@@ -141,7 +141,7 @@ def _told(fault: Fault, by: str | None, same: set[int]) -> dict[str, Any]:
     del told["command"]
     survived = by is None and fault.number not in same
     return told | {
-        "killed_by": by,
+        "killed_by": by and by.splitlines()[0],  # a simulator's next lines have paths
         "equivalent": fault.number in same,
         "reason": reason(fault) if survived else None,
     }
